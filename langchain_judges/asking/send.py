@@ -20,7 +20,6 @@ from pydantic import BaseModel
 from langchain_judges.asking import effects, failures, limiter, reading
 from langchain_judges.asking.adapter import ModelAdapter, ReplyRequest, beginnings
 from langchain_judges.asking.question import Asking
-from langchain_judges.asking.reading import Problem, TokenUsage, token_usage, too_deep
 from langchain_judges.errors import ModelAccessError, ModelSetupError
 from langchain_judges.rows.texts import plain
 
@@ -35,7 +34,7 @@ class Sent(NamedTuple):
 
     message: AIMessage | None
     request: ReplyRequest
-    problem: Problem | None
+    problem: reading.Problem | None
 
 
 async def send(asking: Asking) -> Sent:
@@ -67,7 +66,7 @@ def _show_request(asking: Asking, show: limiter.Show) -> Sent:
     request = question.adapter.request(question.reply_schema, {})
     schema = reading.json_schema(question.reply_schema)
     show(f"{question.step} {asking.unit}".strip(), request.messages(asking.messages), schema)
-    return Sent(None, request, Problem("missing", "it was only shown"))
+    return Sent(None, request, reading.Problem("missing", "it was only shown"))
 
 
 async def _until_answered(asking: Asking, messages: list[BaseMessage]) -> Sent:
@@ -106,14 +105,14 @@ async def _call(
     adapter, run = asking.question.adapter, asking.account.run
     if run:
         await run.limiter.enter(run.rank, adapter.model)
-    paid: TokenUsage | None = None
+    paid: reading.TokenUsage | None = None
     reply = ""
     try:
         # Not before: other calls may have learnt meanwhile what the model refuses.
         request = _request(asking)
         outcome = await _reply_or_error(asking, request, messages)
         if isinstance(outcome, AIMessage):
-            paid, reply = token_usage(outcome), str(_conversation([outcome]))
+            paid, reply = reading.token_usage(outcome), str(_conversation([outcome]))
             asking.cost["cached_calls"] += paid is None
         else:
             paid = failures.usage_despite(outcome)
@@ -217,7 +216,7 @@ def said_by_calls(message: BaseMessage) -> str:
     """The calls of tools that a message makes, as JSON; empty where it makes none."""
     parts = (getattr(message, f"{kind}tool_calls", ()) for kind in ("", "invalid_"))
     calls = [*chain.from_iterable(parts)]
-    return json.dumps(calls, default=str) if calls and not too_deep(calls) else ""
+    return json.dumps(calls, default=str) if calls and not reading.too_deep(calls) else ""
 
 
 def _denied(error: Exception, adapter: ModelAdapter) -> ModelAccessError | None:

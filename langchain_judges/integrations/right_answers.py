@@ -10,8 +10,7 @@ from typing import Any
 
 from langchain_judges import errors
 from langchain_judges import verdict as verdicts
-from langchain_judges.rows import checks, fields, lookup, record, work
-from langchain_judges.rows.data import is_nothing, plain_data, spelt
+from langchain_judges.rows import checks, data, fields, lookup, record, work
 from langchain_judges.rows.notes import lines_in
 from langchain_judges.rows.texts import Text, plain
 from langchain_judges.verdict import Notes
@@ -34,7 +33,7 @@ def fields_returned(outputs: object, text: Text | None = None) -> dict[str, obje
     with suppress(errors.InputError):
         text = text or work.work_in(outputs)
     said = text[-1]["content"] if isinstance(text, list) else text
-    levels = (*_levels(spelt(_FENCE.sub("", plain(said)))), *_levels(plain_data(outputs)))
+    levels = (*_levels(data.spelt(_FENCE.sub("", plain(said)))), *_levels(data.plain_data(outputs)))
     return {name: own for each in levels for name, own in each.items()}
 
 
@@ -67,7 +66,7 @@ def right_answer(
     left = {n: reference[n] for n in reference if n not in kept}
     left |= {n: inner[n] for n in wanted if read and n != read}
     notes = Notes()
-    if names := verdicts.first_names([n for n in left if not is_nothing(left[n])]):
+    if names := verdicts.first_names([n for n in left if not data.is_nothing(left[n])]):
         notes.add("reference", f"leaves out {names}")
     return kept, notes
 
@@ -95,7 +94,7 @@ class ReferenceReader:
 
     def answer(self, held: object, notes: Notes, *returned: Mapping[str, object]) -> object:
         """The right answer in a reference where no place is named, with a note on the rest."""
-        held = held if callable(self.place) else plain_data(held)
+        held = held if callable(self.place) else data.plain_data(held)
         if self.place is not None or not isinstance(held, Mapping):
             return held
         answer, own = right_answer(held, returned)
@@ -115,7 +114,7 @@ class ReferenceReader:
         Raises:
             InputError: A place is named for it, and there is none.
         """
-        is_there = not is_nothing(reference)
+        is_there = not data.is_nothing(reference)
         if is_there and (called or self.is_wanted):
             return fields.expected_in(reference, self.place)
         if is_there:

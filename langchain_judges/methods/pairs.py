@@ -12,8 +12,7 @@ from typing import Any, Literal, NamedTuple, NotRequired, cast
 from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
 
 from langchain_judges import verdict as verdicts
-from langchain_judges.asking.effects import Update
-from langchain_judges.asking.question import Account, chat_prompt
+from langchain_judges.asking import effects, question
 from langchain_judges.lazy import packaged
 from langchain_judges.memory.example import Example
 from langchain_judges.memory.shown import RememberedPair, block, which_is_which
@@ -113,9 +112,9 @@ def pair_prompt(asked: str, *, alone: bool = False) -> ChatPromptTemplate:
         OptionError: A brace stands alone, or around something that is not a name.
     """
     if not alone:
-        return chat_prompt(COMPARES, MATERIAL, asked)
+        return question.chat_prompt(COMPARES, MATERIAL, asked)
     material = re.sub("\n<response-2.*</response-2-{fence_2}>", "", MATERIAL, flags=re.DOTALL)
-    return chat_prompt(ALONE, material.replace("response-1", "response"), asked)
+    return question.chat_prompt(ALONE, material.replace("response-1", "response"), asked)
 
 
 class PairState(RememberedPair, context.StepState, total=False):
@@ -142,7 +141,7 @@ class PairSteps(context.RowSteps[PairState]):
         """One side as a prompt shows it."""
         return texts.shown(pair[side])  # type: ignore[literal-required]
 
-    def begin(self, state: PairState, account: Account) -> Update:
+    def begin(self, state: PairState, account: question.Account) -> effects.Update:
         """Check the pair, and that its models take what it holds.
 
         Two identical texts are a tie, without a call.
@@ -323,7 +322,7 @@ class OrderAnswer(NamedTuple):
 def order_verdict(
     options: declaration.JudgeOptions,
     answers: Mapping[Order, verdicts.Preference | Mapping[str, float] | OrderAnswer],
-    account: Account,
+    account: question.Account,
     reason: str | Mapping[str, str] = "",
     lack: str = "no label",
 ) -> verdicts.Verdict:

@@ -16,11 +16,9 @@ from typing import Any
 from pydantic import BaseModel
 
 from langchain_judges.errors import InputError
-from langchain_judges.rows import checks, lookup, messages
+from langchain_judges.rows import checks, data, lookup, messages
 from langchain_judges.rows import record as records
-from langchain_judges.rows.data import is_nothing, plain_data, spelt
 from langchain_judges.rows.documents import context_in, context_of, documents_on
-from langchain_judges.rows.lookup import TextSource
 from langchain_judges.rows.media import media_in
 from langchain_judges.rows.notes import row_notes
 from langchain_judges.rows.texts import CONVERSATION, PlainText, readable
@@ -36,7 +34,7 @@ def plain_row(row: Mapping[str, object]) -> dict[str, Any]:
     >>> plain_row({"input": [("user", "Why?")], "output": {"type": "ai", "content": "So."}})
     {'input': [{'role': 'user', 'content': 'Why?'}], 'output': 'So.'}
     """
-    given = {n: records.opened(plain_data(own)) for n, own in row.items() if n != NOTES}
+    given = {n: records.opened(data.plain_data(own)) for n, own in row.items() if n != NOTES}
     copy = given.copy()
     done = {name: copy[name] for name in _WORK if copy.get(name)}
     work = {"output": copy.get("output"), **done}
@@ -97,7 +95,7 @@ def _of_item(row: Mapping[str, Any]) -> dict[str, Any]:
     """Fields of items only: the text of the source, media in it, criteria."""
     found = context_of(row)
     # A cell of CSV holds them as JSON.
-    own = spelt(row.get("rubric") or row.get("assertions"))
+    own = data.spelt(row.get("rubric") or row.get("assertions"))
     # Images, audio and files, whose marks are in the text.
     text, media = context_in(found), [*media_in(messages.messages_in(found) or found)]
     return (
@@ -166,7 +164,7 @@ def _answers_in(values: Sequence[object]) -> str | list[str]:
     return [_reference_of(each) for each in parts]
 
 
-def task_in(value: object, source: TextSource = None) -> PlainText:
+def task_in(value: object, source: lookup.TextSource = None) -> PlainText:
     """The task in an application's inputs: a text, or the record of a conversation.
 
     Raises:
@@ -176,7 +174,7 @@ def task_in(value: object, source: TextSource = None) -> PlainText:
     return shown_messages(records.record_in(part), "input") or shown_text(part, "input")
 
 
-def asked_in(outputs: object, source: TextSource = None) -> PlainText | None:
+def asked_in(outputs: object, source: lookup.TextSource = None) -> PlainText | None:
     """Task found in an application's outputs: what the user says first.
 
     Of a conversation in which the user says more, it is `CONVERSATION`; without a user None.
@@ -195,7 +193,7 @@ def asked_in(outputs: object, source: TextSource = None) -> PlainText | None:
     return task_in(asked) if is_asked else None
 
 
-def reference_in(value: object, source: TextSource = None, *, named: bool = False) -> str:
+def reference_in(value: object, source: lookup.TextSource = None, *, named: bool = False) -> str:
     """The text of a reference; for an agent that used tools, the complete trajectory.
 
     Raises:
@@ -212,7 +210,7 @@ def _reference_of(part: object) -> str:
 
 
 def expected_in(
-    value: object, source: TextSource = None, *, named: bool = False
+    value: object, source: lookup.TextSource = None, *, named: bool = False
 ) -> str | list[str]:
     """The expected answer in a reference, or a list of accepted answers.
 
@@ -220,14 +218,14 @@ def expected_in(
         InputError: The reference holds no answer.
     """
     answers = part_of(value, "reference", source, named=named)
-    if is_nothing(answers):
+    if data.is_nothing(answers):
         raise InputError("`reference`: there is no answer to compare with, got nothing")
     if isinstance(answers, list | tuple) and not records.record_in(answers):
         return _answers_in(answers)
     return _reference_of(answers)
 
 
-def source_in(inputs: object, outputs: object, source: TextSource = None) -> object:
+def source_in(inputs: object, outputs: object, source: lookup.TextSource = None) -> object:
     """Source that an application used, from its inputs or its outputs.
 
     Args:
@@ -243,7 +241,7 @@ def source_in(inputs: object, outputs: object, source: TextSource = None) -> obj
         found = [*map(context_of, (inputs, outputs)), documents_on(outputs) or None]
         return next((each for each in found if each is not None), None)
     values = {"inputs": inputs, "outputs": outputs}
-    part = plain_data(lookup.find_in(values, "context", source))
+    part = data.plain_data(lookup.find_in(values, "context", source))
     if context_in(part) is None:
         raise InputError("`context`: there is nothing to check against, got nothing")
     return part

@@ -16,19 +16,18 @@ from typing import Any, TypeGuard
 from langchain_core.load.serializable import Serializable
 from pydantic import BaseModel
 
-from langchain_judges.rows import data, media, tool_calls
-from langchain_judges.rows.checks import KNOWN_NAMES
+from langchain_judges.rows import checks, data, media, tool_calls
 from langchain_judges.rows.messages import message_fields, messages_in
 from langchain_judges.rows.responses import ended, ending, first_reply
 from langchain_judges.rows.texts import CONVERSATION, OUTCOMES, Message, has_answer, plain
 
 # Usual names of a column of answers, and of an answer in data.
-ANSWER_KEYS = ("output", *KNOWN_NAMES["answers"], "result", "content")
+ANSWER_KEYS = ("output", *checks.KNOWN_NAMES["answers"], "result", "content")
 # Those of a reply that a node wrote beside the messages of a state, and what else one has.
-_BESIDE: list[str] = KNOWN_NAMES["beside"]
-OF_STATE = {*KNOWN_NAMES["state"], *_BESIDE}
+_BESIDE: list[str] = checks.KNOWN_NAMES["beside"]
+OF_STATE = {*checks.KNOWN_NAMES["state"], *_BESIDE}
 # What is known of a call that stands beside an answer.
-_OF_CALL = {*KNOWN_NAMES["of_call"], *tool_calls.ARGUMENTS}
+_OF_CALL = {*checks.KNOWN_NAMES["of_call"], *tool_calls.ARGUMENTS}
 
 
 def is_state(value: object) -> bool:

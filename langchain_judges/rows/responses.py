@@ -8,10 +8,9 @@ from functools import lru_cache
 from itertools import chain
 from typing import Any
 
+from langchain_judges.rows import data, texts
 from langchain_judges.rows import messages as chat
 from langchain_judges.rows.checks import KNOWN_NAMES
-from langchain_judges.rows.data import is_nothing, mappings_in, text_in
-from langchain_judges.rows.texts import Message, plain
 
 # How a reply ended as any does, was cut at its limit, broke off or was stopped by a filter.
 ENDS: dict[str, list[str]] = KNOWN_NAMES["ends"]
@@ -26,7 +25,7 @@ _PARTS, _WORD = re.compile(r"(?<=[a-z])(?=[A-Z])|[\s-]+"), re.compile(KNOWN_NAME
 _REPLIES: dict[str, list[str]] = KNOWN_NAMES["replies"]
 
 
-def first_reply(value: object) -> tuple[str, list[Message]]:
+def first_reply(value: object) -> tuple[str, list[texts.Message]]:
     """The place of the first reply in a response of a model, what it says, and how it ended.
 
     One that says nothing is an empty message; a value that is no response has none.
@@ -37,7 +36,7 @@ def first_reply(value: object) -> tuple[str, list[Message]]:
     text = "" if is_empty else said if isinstance(said, str) else None
     messages = chat.messages_in(said if text is None else {"role": "assistant", "content": text})
     error = origin.get("error") if place == "output" else None
-    end = [ended(f"It failed: {text_in(error)}")] if error else ending(messages, origin)
+    end = [ended(f"It failed: {data.text_in(error)}")] if error else ending(messages, origin)
     return (place, [*messages, *end]) if messages else ("", [])
 
 
@@ -61,21 +60,21 @@ def replies_in(response: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     found = response.get(name) or []
     while found and all(isinstance(each, list) for each in found):
         found = [*chain(*found)]
-    replies = mappings_in(found)
+    replies = data.mappings_in(found)
     return replies if replies and {*_REPLIES[name]} & replies[0].keys() else []
 
 
 def _says_nothing(part: object) -> bool:
     held = part if isinstance(part, Mapping) else {"": part}
-    return chat.is_silent(part) or all(is_nothing(held[n]) for n in held if n != "role")
+    return chat.is_silent(part) or all(data.is_nothing(held[n]) for n in held if n != "role")
 
 
-def ended(words: str) -> Message:
+def ended(words: str) -> texts.Message:
     """The message that says how something ended."""
     return {"role": "how it ended", "content": words}
 
 
-def ending(messages: Sequence[Message], origin: object) -> list[Message]:
+def ending(messages: Sequence[texts.Message], origin: object) -> list[texts.Message]:
     """The end of what a model did, if its response or its last message says that it is unusual."""
     parts = origin if isinstance(origin, list | tuple) and origin else [origin]
     said = {*reasons_in(chat.message_fields(chat.whole(parts)[-1]))}
@@ -83,7 +82,7 @@ def ending(messages: Sequence[Message], origin: object) -> list[Message]:
         return []
     if kind := next((kind for kind in ("filtered", "limits") if said & {*ENDS[kind]}), None):
         return [ended(KNOWN_NAMES["endings"][kind])]
-    is_empty = not (messages[-1].get("tool_calls") or plain(messages[-1]["content"]).strip())
+    is_empty = not (messages[-1].get("tool_calls") or texts.plain(messages[-1]["content"]).strip())
     broken = said - {*ENDS["whole"]} if is_empty else said & {*ENDS["broken"]}
     return [ended(f"The last reply broke off: {', '.join(sorted(broken))}.")] if broken else []
 

@@ -17,10 +17,8 @@ from langchain_judges.rows.fields import asked_in
 from langchain_judges.rows.notes import unshown
 from langchain_judges.rows.record import record_row
 from langchain_judges.rows.texts import READ
+from langchain_judges.runs import shards, sources, table_form
 from langchain_judges.runs.run_row import RUN_ERRORS, RunRow, digest_of
-from langchain_judges.runs.shards import Shard
-from langchain_judges.runs.sources import BadRecord, Source, first_object, with_names
-from langchain_judges.runs.table_form import TableForm
 from langchain_judges.verdict import Notes, first_names
 
 _LOGGER = logging.getLogger(__name__)
@@ -47,13 +45,13 @@ class Records:
         OptionError: `columns` names no field of a row.
     """
 
-    def __init__(self, source: Source, columns: Columns | None, takes: str | None) -> None:
+    def __init__(self, source: sources.Source, columns: Columns | None, takes: str | None) -> None:
         """Check the names; nothing is read yet."""
         self.source, self.takes = source, takes
-        self._columns = TableForm(columns).columns or {}
+        self._columns = table_form.TableForm(columns).columns or {}
         sides = [self._columns.get(field) for field in ("output_a", "output_b")]
         self.systems = [str(side) for side in sides] if all(sides) else None
-        self._form: TableForm | None = None
+        self._form: table_form.TableForm | None = None
 
     def row(self, record: object, index: int) -> dict[str, Any]:
         """A record as a row; the first of a table decides which columns are which fields.
@@ -62,7 +60,7 @@ class Records:
             InputError: It cannot be read, or its judge cannot take it.
             UnreadableTable: The columns of the table are not understood.
         """
-        record = with_names(record)
+        record = sources.with_names(record)
         form, is_table = self._form or self.form_of(record), self.source.is_table
         if is_table or self._columns:
             self._form = form
@@ -73,7 +71,7 @@ class Records:
             self.source.check(row)
         return row
 
-    def form_of(self, first: Mapping[str, object]) -> TableForm:
+    def form_of(self, first: Mapping[str, object]) -> table_form.TableForm:
         """Form by which columns become fields.
 
         Raises:
@@ -82,7 +80,7 @@ class Records:
         names, columns = {str(name): cell for name, cell in first.items()}, self._columns
         takes, is_table = self.takes or checks.kind_in(names), self.source.is_table
         if not (is_table or columns):
-            return TableForm(columns_of(first, self.takes), takes=self.takes)
+            return table_form.TableForm(columns_of(first, self.takes), takes=self.takes)
         try:
             if is_table:
                 mapped(first, columns, None, {})
@@ -91,7 +89,7 @@ class Records:
                 columns = understood(names, columns, takes, needed=needed)
         except InputError as exc:
             raise UnreadableTable(str(exc)) from exc
-        return TableForm(columns, takes=takes, named=self._columns)
+        return table_form.TableForm(columns, takes=takes, named=self._columns)
 
 
 def _needed(first: Mapping[str, object]) -> Sequence[str]:
@@ -113,7 +111,7 @@ def kind_of_columns(
     Returns:
         None where no kind fits, such as for labels beside ids.
     """
-    first = first_object(rows)
+    first = sources.first_object(rows)
     for kind in kinds:
         with suppress(InputError):
             understood(list(map(str, first)), columns, kind, needed=_needed(first))
@@ -157,7 +155,7 @@ class RowReader:
         self,
         records: Records,
         fingerprint: Mapping[str, object],
-        shard: Shard | None,
+        shard: shards.Shard | None,
         *,
         judge: object,
         numbers_repeats: bool,
@@ -209,7 +207,7 @@ class RowReader:
 
     def _row(self, index: int, raw: Any) -> RunRow | None:
         """A row, good or not; None: it is another shard's."""
-        own = raw.own if isinstance(raw, BadRecord) else raw
+        own = raw.own if isinstance(raw, sources.BadRecord) else raw
         problem = ""
         try:
             if own is raw and not isinstance(raw, Mapping):

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from langchain_judges import lazy, verdict
-from langchain_judges.rows.checks import ANNOTATIONS, RowKind, kind_of_result
-from langchain_judges.rows.texts import READ
+from langchain_judges.rows import checks, texts
 
 # What a run refuses, and why.
 RUN_ERRORS: dict[str, str] = lazy.packaged(__package__, "words.yaml")
@@ -103,12 +102,12 @@ AnyVerdict = Mapping[str, Any]
 
 def outcome_of(result: Mapping[str, Any]) -> AnyVerdict:
     """The part of a result with failures and usage: its verdict, or a written row itself."""
-    return result if kind_of_result(result) == "task" else result.get("verdict") or {}
+    return result if checks.kind_of_result(result) == "task" else result.get("verdict") or {}
 
 
 def judged_row(result: Mapping[str, Any]) -> bool:
     """Whether a result holds a verdict, or a text if one was to be written."""
-    if kind_of_result(result) == "task":
+    if checks.kind_of_result(result) == "task":
         return result["text"] is not None
     return verdict.decision(outcome_of(result)) is not None
 
@@ -118,7 +117,7 @@ def content_key(row: Mapping[str, object]) -> dict[str, str]:
 
     Unlike the key of a result it says nothing of the judge, the row's id or its place.
     """
-    read = [field for field in READ if row.get(field) not in (None, "")]
+    read = [field for field in texts.READ if row.get(field) not in (None, "")]
     return {field: digest_of(row[field]).hex()[:12] for field in read}
 
 
@@ -135,18 +134,18 @@ class RunRow:
     index: int
     data: Mapping[str, object]
     key: str
-    kind: RowKind = "pair"
+    kind: checks.RowKind = "pair"
     over_budget: bool = False
     problem: str = ""
     own: Mapping[str, object] = field(default_factory=dict)
 
     def labels(self) -> dict[str, object]:
         """The annotations of the row: its label, its group and the like."""
-        return {name: self.data[name] for name in ANNOTATIONS if name in self.data}
+        return {name: self.data[name] for name in checks.ANNOTATIONS if name in self.data}
 
     def again(self, result: ResultRow) -> ResultRow:
         """The stored result of the row with what the row says of itself now."""
-        rest = {name: value for name, value in result.items() if name not in ANNOTATIONS}
+        rest = {name: value for name, value in result.items() if name not in checks.ANNOTATIONS}
         return {**rest, "index": self.index, "id": self.data.get("id"), **self.labels()}
 
 

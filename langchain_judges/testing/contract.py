@@ -27,9 +27,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from langchain_judges.asking.failures import place_of
 from langchain_judges.errors import ModelAccessError, OptionError
+from langchain_judges.methods import graph, lookups
 from langchain_judges.methods.declaration import JudgeOptions
-from langchain_judges.methods.graph import JudgeGraph
-from langchain_judges.methods.lookups import LookupOptions
 from langchain_judges.options import client_schema, described
 from langchain_judges.runs.many import judge_many
 from langchain_judges.testing import schema_replies as scripts
@@ -42,7 +41,7 @@ from langchain_judges.verdict import ConfidenceSource, LabelVerdict, Verdict, de
 _NOTHING_USABLE = "I would rather not say."
 
 
-def check_method(kind: type[JudgeOptions], build: Callable[[Any, Any], JudgeGraph]) -> None:
+def check_method(kind: type[JudgeOptions], build: Callable[[Any, Any], graph.JudgeGraph]) -> None:
     """Check that a method keeps what every method promises.
 
     - Its class says what the command line, the docs, the server and comparisons need, and its
@@ -114,7 +113,7 @@ class _CountingModel(FakeChatModel):
         return self._generate(*given, **named)
 
 
-def _in_a_loop(judge: JudgeGraph, row: Any) -> Any:
+def _in_a_loop(judge: graph.JudgeGraph, row: Any) -> Any:
     """The result of a judge in an event loop of its own."""
     with ThreadPoolExecutor(1) as beside:  # in a notebook a loop runs in this thread
         return beside.submit(asyncio.run, judge.ainvoke(row)).result()
@@ -134,7 +133,7 @@ class _Contract(SentPrompts):
         kind, schema = self.kind, client_schema(self.kind)["properties"]
         for each in ({}, kind.few, *kind.presets.values()):
             self._survives_json(kind(**each))
-        own = set(schema) - {*JudgeOptions.model_fields, *LookupOptions.model_fields}
+        own = set(schema) - {*JudgeOptions.model_fields, *lookups.LookupOptions.model_fields}
         for name, part in schema.items():
             choices, effects = part.get("enum", []), set[str]()
             for value in (*choices, drawn_value(part, name), part.get("minimum", 0) + 1):
@@ -156,7 +155,7 @@ class _Contract(SentPrompts):
             expect(judge.options == options, f"a judge has the options of its preset {name!r}")
             self._check_calls(options, judge)
 
-    def _check_calls(self, options: JudgeOptions, judge: JudgeGraph) -> None:
+    def _check_calls(self, options: JudgeOptions, judge: graph.JudgeGraph) -> None:
         """Check that a judge makes about as many calls as its options announce."""
         model: Any = judge.model
         _in_a_loop(judge, self.row)
@@ -175,7 +174,7 @@ class _Contract(SentPrompts):
         verdict = self.build(options, model).invoke(self.row)["verdict"]
         return json.dumps([sorted(model.prompts), verdict], sort_keys=True)
 
-    def _made(self, values: Mapping[str, Any]) -> tuple[JudgeOptions, JudgeGraph]:
+    def _made(self, values: Mapping[str, Any]) -> tuple[JudgeOptions, graph.JudgeGraph]:
         """Some options, and a judge of them whose model makes every reply another."""
         numbers, options = itertools.count(), self.kind(**values)
         model = _CountingModel(replies=lambda prompt: drawn(next(numbers), full=True)(prompt))

@@ -19,11 +19,10 @@ from langgraph.graph.state import CompiledStateGraph
 from langchain_judges.asking import effects, models, reply_log
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.shown import Memory, is_memory
-from langchain_judges.methods import context, declaration
+from langchain_judges.methods import context, declaration, describe
 from langchain_judges.methods.allure import admission, auditors, held_out, label_checks
 from langchain_judges.methods.allure import state as states
 from langchain_judges.methods.allure.judge import create_allure_judge
-from langchain_judges.methods.describe import memory_of, metadata_of, unwrapped
 from langchain_judges.methods.graph import JudgeGraph, MethodGraph, StepNode
 from langchain_judges.options import with_options
 from langchain_judges.verdict import Item, add_usage
@@ -157,15 +156,15 @@ def judge_to_audit(
         judge = create_allure_judge(judge, memory=memory, labels=labels, **given)
     elif late := [option for option, value in given.items() if value is not None]:
         raise OptionError(f"`{late[0]}` goes with a model; the judge that is given has its own")
-    inner = unwrapped(judge)
+    inner = describe.unwrapped(judge)
     if not isinstance(inner, Runnable) or isinstance(inner, BaseLanguageModel):
         raise OptionError(declaration.WORDS["not_audited"].format(type(judge).__name__))
-    marks = metadata_of(judge)
+    marks = describe.metadata_of(judge)
     method = marks.get("method", "")
     if method not in ("", "allure"):
         raise OptionError(declaration.WORDS["no_audit"].format(method))
-    if method and memory_of(judge) is not memory:
-        has = "no memory" if memory_of(judge) is None else "another memory"
+    if method and describe.memory_of(judge) is not memory:
+        has = "no memory" if describe.memory_of(judge) is None else "another memory"
         raise OptionError(f"`judge` has {has}, so it would learn nothing of the audit")
     return judge, marks
 

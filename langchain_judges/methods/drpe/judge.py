@@ -7,14 +7,12 @@ from dataclasses import replace
 from statistics import fmean
 from typing import Any
 
+from langchain_judges.asking import effects, reading
 from langchain_judges.asking.ask import ask, traced
-from langchain_judges.asking.effects import Update, emit_each, gather
 from langchain_judges.asking.question import Account, Question, sample_seed
-from langchain_judges.asking.reading import Problem, lax_shape
-from langchain_judges.methods.declaration import Phase, with_name
+from langchain_judges.methods import declaration, pairs
 from langchain_judges.methods.drpe import replies, role_selection, tally
 from langchain_judges.methods.drpe.options import DRPE, sets_mark
-from langchain_judges.methods.pairs import ShownPair, coin_of, pair_of
 from langchain_judges.options import factory
 from langchain_judges.orders import ORDER_NAMES, Order
 from langchain_judges.verdict import Pair, Role, not_judged, why_not
@@ -25,7 +23,7 @@ class VoteSteps(role_selection.RoleSteps):
 
     state = replies.DRPEState
 
-    def phases(self) -> Sequence[Phase]:
+    def phases(self) -> Sequence[declaration.Phase]:
         """Roles, vote, tally."""
         return [self.roles, self.vote, self.tally]
 
@@ -34,9 +32,9 @@ class VoteSteps(role_selection.RoleSteps):
         sets = {"sets": sets_mark()} if self.panel.by_task else {}
         return {"embeddings": type(self.embeddings).__name__, **sets}
 
-    async def vote(self, state: replies.DRPEState, account: Account) -> Update:
+    async def vote(self, state: replies.DRPEState, account: Account) -> effects.Update:
         """Ask the panel, or each of its roles, in every order and as often as sampled."""
-        pair = pair_of(state)
+        pair = pairs.pair_of(state)
         calls = [
             replies.Call(state["roles"], seats, order, sample)
             for order in self.orders(pair)
@@ -44,7 +42,7 @@ class VoteSteps(role_selection.RoleSteps):
             for seats in self._seats(pair, len(state["roles"]), sample)
         ]
         steps = [self._votes(pair, call, account.part()) for call in calls]
-        return {"ballots": [ballot for part in await gather(steps) for ballot in part]}
+        return {"ballots": [ballot for part in await effects.gather(steps) for ballot in part]}
 
     def _seats(self, pair: Pair, seats: int, sample: int) -> list[list[int]]:
         """The positions that each call asks, in the order in which it shows them.
@@ -56,11 +54,11 @@ class VoteSteps(role_selection.RoleSteps):
         if not self.options.voting.batch:
             return [[i] for i in everyone]
         # The same for both orders, whichever text is A.
-        coin_of(pair, self.options.seed, sample).shuffle(everyone)
+        pairs.coin_of(pair, self.options.seed, sample).shuffle(everyone)
         return [everyone] if everyone else []
 
     async def _votes(
-        self, pair: ShownPair, call: replies.Call, account: Account
+        self, pair: pairs.ShownPair, call: replies.Call, account: Account
     ) -> list[replies.RoleBallot]:
         """The votes of the panel, or of one role of it, by which text is better and why.
 
@@ -79,7 +77,7 @@ class VoteSteps(role_selection.RoleSteps):
             role, name = call.roles[ballot["position"]], f"{ballot['role']}{place}"
             played = replace(question, label="role").config(name, order, seed)
             await traced(played, role, {**ballot})
-        emit_each("vote", "vote", ballots)
+        effects.emit_each("vote", "vote", ballots)
         return ballots
 
     def _question(self, voters: Sequence[Role]) -> Question:
@@ -95,15 +93,15 @@ class VoteSteps(role_selection.RoleSteps):
             return self.context.question("vote", replies.RoleVote, "vote_alone", **own)
         shape = replies.votes_shape(len(voters))
         own |= {"label": "vote", "shares_material": voting.replies > 1}
-        own |= {"partial": lax_shape(tuple(replies.unit_names(len(voters))))}
+        own |= {"partial": reading.lax_shape(tuple(replies.unit_names(len(voters))))}
         return self.context.question("vote", shape, "vote", **own)
 
     def _variables(
-        self, pair: ShownPair, order: Order, voters: Sequence[Role]
+        self, pair: pairs.ShownPair, order: Order, voters: Sequence[Role]
     ) -> dict[str, object]:
         """The variables of the prompt that asks for votes."""
         material, (_, task) = self.prompt_variables(pair, order), self.task(pair)
-        described = [with_name(role["type"], role["description"]) for role in voters]
+        described = [declaration.with_name(role["type"], role["description"]) for role in voters]
         # Named as in the reply: a bare number would be taken for a vote.
         lines = [f"role_{number}, {line}" for number, line in enumerate(described, 1)]
         return {
@@ -123,7 +121,7 @@ class VoteSteps(role_selection.RoleSteps):
         marks += [f"sample {call.sample + 1}"] if self.options.voting.replies > 1 else []
         return f" ({', '.join(marks)})" if marks else ""
 
-    async def tally(self, state: replies.DRPEState, account: Account) -> Update:
+    async def tally(self, state: replies.DRPEState, account: Account) -> effects.Update:
         """Sum the weighed votes for each text, and prefer as the rule of orders says."""
         options, roles = self.options, state["roles"]
         ballots, unweighed = tally.weighed(state["ballots"], options.voting.confidence)
@@ -131,7 +129,7 @@ class VoteSteps(role_selection.RoleSteps):
         votes = tally.role_votes(roles, ballots, sampled)
         by_order = {
             order: tally.role_votes(roles, [b for b in ballots if b["order"] == order], sampled)
-            for order in self.orders(pair_of(state))
+            for order in self.orders(pairs.pair_of(state))
         }
         account.fail([*unweighed, *tally.divided(by_order)])
         # In the order in which the fewest roles prefer a text.
@@ -140,7 +138,7 @@ class VoteSteps(role_selection.RoleSteps):
         if not roles or valid < least:
             why = f"{valid} of {len(roles)} roles voted, at least {least} must"
             if not account.failures:
-                account.fail([Problem("missing", why).failure("vote", "panel")])
+                account.fail([reading.Problem("missing", why).failure("vote", "panel")])
             verdict = not_judged(**account.booked, rationale=why_not(account.failures, why))
             return {"votes": votes, "score_norm": None, "verdict": verdict}
         verdict = tally.decide(options, votes, by_order, account)

@@ -16,11 +16,10 @@ from langchain_judges.asking import effects, reading, reply_log
 from langchain_judges.asking.ask import ask
 from langchain_judges.asking.embeddings import SentenceEmbeddings, default_embeddings, embedded
 from langchain_judges.asking.question import Account, Question, Reply
-from langchain_judges.methods.declaration import with_name
+from langchain_judges.methods import declaration, tasks
 from langchain_judges.methods.drpe.options import DRPE, WORDS, Panel
 from langchain_judges.methods.drpe.replies import DRPEState, readers_shape
 from langchain_judges.methods.pairs import PairState, PairSteps, ShownPair, coin_side, pair_of
-from langchain_judges.methods.tasks import Task, choose_task, is_unsaid
 from langchain_judges.orders import Order
 from langchain_judges.rows import fences, texts
 from langchain_judges.verdict import Failure, Pair, Role
@@ -50,9 +49,9 @@ class RoleSteps(PairSteps):
 
     options: DRPE
 
-    def task(self, pair: Pair) -> tuple[str, Task]:
+    def task(self, pair: Pair) -> tuple[str, tasks.Task]:
         """The task of a pair, and its name."""
-        return choose_task(self.options.task, pair)
+        return tasks.choose_task(self.options.task, pair)
 
     def orders(self, pair: Pair) -> tuple[Order, ...]:
         """The orders to ask; where it is one, a coin may choose it."""
@@ -124,7 +123,7 @@ class RoleSteps(PairSteps):
             return texts.shown(state["output_a"])
         return texts.shown_task(state["input"])
 
-    def key(self, text: str, task: Task) -> str:
+    def key(self, text: str, task: tasks.Task) -> str:
         """A key that is equal where the same roles would be found."""
         identity = self.context.adapters["roles"].identity
         view = [fences.unsealed(text), self.panel.as_json(), identity, self.context.version]
@@ -136,7 +135,7 @@ class RoleSteps(PairSteps):
 
         Where nobody says what the texts are, the model that reads the request does.
         """
-        open_task = self.panel.context == "article" and is_unsaid(self.options.task, pair)
+        open_task = self.panel.context == "article" and tasks.is_unsaid(self.options.task, pair)
         variables = {
             "fence_text": fences.fence(text),
             "text": text,
@@ -162,7 +161,7 @@ class RoleSteps(PairSteps):
             account.fail(failures)
         return seats
 
-    def _sought(self, task: Task) -> str:
+    def _sought(self, task: tasks.Task) -> str:
         """The text that readers read: something for the text shown, or that text itself."""
         return "this text" if self.panel.context == "candidate" else task["sought"]
 
@@ -170,7 +169,7 @@ class RoleSteps(PairSteps):
         """One role for each cluster; the first ones, where the embedder fails."""
         vectors, failures = await embedded(
             self.embeddings,
-            [with_name(role["type"], role["description"]) for role in pool],
+            [declaration.with_name(role["type"], role["description"]) for role in pool],
             step="roles",
             unit="clustering",
             instead="roles were not clustered, the first ones sit",

@@ -21,8 +21,7 @@ from langchain_judges.asking.question import Account, Reply
 from langchain_judges.asking.reading import Problem, ReplyData, check, lax_shape, shape_of
 from langchain_judges.methods import context, declaration, lookups
 from langchain_judges.methods.items import item_of, label_verdict, prompt_variables
-from langchain_judges.methods.rubric import criteria, replies
-from langchain_judges.methods.rubric.prompts import WORDS
+from langchain_judges.methods.rubric import criteria, prompts, replies
 from langchain_judges.verdict import Item, LabelVerdict, not_labelled, why_not
 
 # Claims of one text that are checked.
@@ -129,11 +128,11 @@ class ClaimSteps(replies.RubricSteps):
         """Ask for the label of every claim."""
         item, claims = self._item(state), state["claims"]
         fields = prompt_variables(item, [claim["claim"] for claim in claims])
-        rules = WORDS["supported"].format(basis="source")
+        rules = prompts.WORDS["supported"].format(basis="source")
         response = ""
         if self._compares(item):
-            rules = f"{WORDS['agrees']} {WORDS['covered']}"
-            response = WORDS["response"].format(**fields)
+            rules = f"{prompts.WORDS['agrees']} {prompts.WORDS['covered']}"
+            response = prompts.WORDS["response"].format(**fields)
         names = tuple(_names(claims))
         lines = [f"{name}: {claim['claim']}" for name, claim in zip(names, claims, strict=True)]
         fields["source"] += lookups.findings(state.get("lookups") or [])

@@ -18,8 +18,7 @@ from pydantic import BaseModel, Field, create_model
 from typing_extensions import TypedDict
 
 from langchain_judges import escaping, verdict
-from langchain_judges.asking.reading import lax_shape, shape_of
-from langchain_judges.asking.reply_text import ChoiceFields
+from langchain_judges.asking import reading, reply_text
 from langchain_judges.errors import InputError
 from langchain_judges.methods.pairs import PairState
 from langchain_judges.methods.tasks import TableRow
@@ -175,20 +174,20 @@ def table_shapes(n: int, text_limit: int | None = None) -> tuple[type[BaseModel]
     """
     most = max(_SHORTEST, _STRINGS * text_limit // (3 * n)) if text_limit else None
     cell = Annotated[str, Field(json_schema_extra={"maxLength": most} if most else None)]
-    row = shape_of("Row", dict.fromkeys(_SLOTS, cell))
+    row = reading.shape_of("Row", dict.fromkeys(_SLOTS, cell))
     names = aspect_names(n)
-    return shape_of("Table", dict.fromkeys(names, row)), lax_shape(tuple(names))
+    return reading.shape_of("Table", dict.fromkeys(names, row)), reading.lax_shape(tuple(names))
 
 
 def merged_shape(n: int) -> type[BaseModel]:
     """The shape of exactly n aspects."""
     phrase = Annotated[str, Field(min_length=1, json_schema_extra={"maxLength": 40})]
-    return shape_of("Merged", dict.fromkeys(aspect_names(n), phrase))
+    return reading.shape_of("Merged", dict.fromkeys(aspect_names(n), phrase))
 
 
 # What names the preferred text, and the better table.
-PREFERRED = ChoiceFields("comparison", "preferred")
-DECISION = ChoiceFields("justification", "more_consistent")
+PREFERRED = reply_text.ChoiceFields("comparison", "preferred")
+DECISION = reply_text.ChoiceFields("justification", "more_consistent")
 
 
 def normal_form(phrase: str) -> str:
