@@ -8,6 +8,7 @@ import json
 import logging
 import re
 import zipfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -301,7 +302,7 @@ def sheet_of(path: Path) -> list[dict[str, Any]]:
         ("Frage|Antwort\nWo?|Hier, da\n", "utf-16"),
         ("sep=;\nFrage;Antwort\nWo?;\"Hier;\nda\"\n", "utf-8"),
         ("Frage;Antwort\nGröße?;Groß\n", "cp1252"),
-        ("Frage,Antwort\nГде?,Тут\n", "cp1251"),
+        ("Frage,Antwort\nГде моя посылка?,\"Уже в пути, ждите\"\n", "cp1251"),
         ("Frage,Antwort\nどこですか,ここです\n", "cp932"),
         ("Frage;Antwort\nWo?;Hier\n;\n", "utf-8"),
     ],
@@ -325,6 +326,53 @@ def test_an_encoding_that_is_guessed_is_said_once(tmp_path, caplog):
     assert "Windows-1252" in record.getMessage()
 
 
+# What people write in languages of each page of Windows, of which it is certain in some.
+WRITTEN = {
+    "cp1252": ["Größe ist groß", "Il est déjà arrivé, ça va", "Llegará mañana, señor"],
+    "cp1250": ["Już jedzie, proszę czekać", "Príliš žluťoučký kůň", "Űrhajó, köszönöm"],
+    "cp1251": ["Ваша посылка уже в пути, ждите", "Ваша посилка вже в дорозі, її доставлять"],
+    "cp1253": ["Πού είναι το δέμα μου; Έρχεται σύντομα"],
+    "cp1254": ["Görüşürüz, İstanbul'da şu an, ığdır"],
+    "cp1255": ["איפה החבילה שלי?", "בדרך אליך"], "cp1256": ["أين طردي؟ طردك في الطريق"],
+    "cp1257": ["Jau pakeliui, prašome palaukti, ačiū už kantrybę", "Ceļā, lūdzu, uzgaidiet, žēl"],
+    "cp874": ["พัสดุของฉันอยู่ที่ไหน กำลังจัดส่ง"], "cp932": ["荷物はどこですか？配送中です"],
+    "gbk": ["我的包裹在哪里？在路上，谢谢您的耐心等待"], "big5": ["我的包裹在哪裡？在路上，謝謝您"],
+    "cp949": ["제 소포는 어디에 있나요? 배송 중입니다"],
+    "koi8_r": ["Ваша посылка уже в пути, ждите"],
+    "mac_roman": ["Größe ist groß", "Il est déjà arrivé"], "cp437": ["Größe ist groß"],
+}  # fmt: skip
+CERTAIN = {"cp1251", "cp1253", "cp1256", "cp874", "gbk", "big5", "cp949", "koi8_r"}
+
+
+@for_each("encoding", WRITTEN)
+@for_each("times", [1, 2, 30])
+def test_a_text_is_read_in_its_own_encoding_or_the_likely_ones_are_named(encoding, times, tmp_path):
+    for place, text in enumerate(WRITTEN[encoding]):
+        path = tmp_path / f"{place}.csv"
+        path.write_bytes(("q,r\n" + f'?,"{text}"\n' * times).encode(encoding))
+        assert sheet_of(Path(f"{path}#{encoding}"))[0]["r"] == text
+        read = [] if encoding in CERTAIN else [{"q": "?", "r": text}] * times
+        with suppress(InputError):
+            read = sheet_of(path)
+        assert read == [{"q": "?", "r": text}] * times
+
+
+def test_of_encodings_that_are_as_likely_each_is_named_with_a_word(tmp_path):
+    path = tmp_path / "r.csv"
+    path.write_bytes("q,r\nHora,mañana\n".encode("cp1252"))
+    with pytest.raises(InputError, match=r"cp1252 \(mañana\) or cp1250 \(mańana\)"):
+        sheet_of(path)
+    with pytest.raises(InputError, match="unknown encoding: cp1"):  # of Python's codecs
+        sheet_of(Path(f"{path}#cp1"))
+
+
+def test_lines_far_below_say_the_encoding_too(tmp_path):
+    path = tmp_path / "r.csv"
+    text = "Ваша посылка уже в пути"
+    path.write_bytes(("q,r\n" + "?,yes\n" * 400_000 + f"?,{text}\n").encode("cp1251"))
+    assert sheet_of(path)[-1]["r"] == text
+
+
 @for_each("other", ["cp1252", "cp1251", "cp932", "gbk", "utf-16-le"])
 @for_each(("mark", "right"), [("", 1), ("", 30), ("\ufeff", 0)])
 def test_lines_of_another_encoding_in_a_file_of_utf8_are_named(other, mark, right, tmp_path):
@@ -337,7 +385,7 @@ def test_lines_of_another_encoding_in_a_file_of_utf8_are_named(other, mark, righ
         sheet_of(path)
 
 
-@for_each("words", [["Ні", "Так, звичайно"], ["Её", "Да"]])
+@for_each("words", [["Ні", "Так, звичайно, я згоден"], ["Её", "Да, конечно, я согласен"]])
 def test_short_words_of_another_encoding_that_are_utf8_by_chance_are_read(words, tmp_path):
     path = tmp_path / "r.csv"
     path.write_bytes(

@@ -20,6 +20,7 @@ import openpyxl
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables import RunnableLambda
+from langgraph.checkpoint.memory import InMemorySaver
 from langsmith import Client, traceable
 from typer.testing import CliRunner
 
@@ -241,6 +242,64 @@ def test_a_sheet_is_read_with_its_codes_dates_and_empty_cells(pd, tmp_path):
     assert first["day"] == day
     assert (second["reply"], second["label"]) == ("三時", 1)
     assert pd.isna(second["code"])
+
+
+# A number, the format of its cell, and what Excel shows (United States).
+IN_CELLS = [
+    (0.85, "0%", "85%"), (0.125, "0.0 %", "12.5 %"), (7, "00000", "00007"), (2, "0.00", "2.00"),
+    (1234.5, '"$"#,##0.00', "$1,234.50"), (1234.5, "#,##0.00 [$€-407]", "1,234.50 €"),
+    (-1234.5, '"$"#,##0_);[Red]\\("$"#,##0\\)', "($1,235)"), (-0.5, "0.0", "-0.5"),
+    (0, '#,##0;-#,##0;"none: "0', "none: 0"), (3, '0" kg"', "3 kg"), (0.125, "0.00", "0.13"),
+    (1 / 3, "General", "0.333333333333333"), (12.5, "General", "12.5"), (4, "General", "4"),
+    (datetime(2024, 3, 1), "DD.MM.YYYY", "2024-03-01"),
+]  # fmt: skip
+
+
+def test_a_judge_sees_of_a_cell_what_its_format_shows_and_the_table_keeps_its_number(tmp_path):
+    book = openpyxl.Workbook()
+    book.active.append(["question", "reply", "label"])
+    for number, code, _ in IN_CELLS:
+        book.active.append(["How many?", number, 0.85])
+        row = book.active.max_row
+        book.active.cell(row, 2).number_format = code
+        book.active.cell(row, 3).number_format = "0%"
+    book.save(path := tmp_path / "r.xlsx")
+    records = Records(source_of(path), None, "item")
+    for (number, code, shown), record in zip(IN_CELLS, records.source.records, strict=True):
+        row = records.row(record, 0)
+        assert (row["output"], row["label"]) == (shown, 0.85), code
+        assert (record["reply"], type(json.loads(json.dumps(row["label"])))) == (number, float)
+    model = FakeChatModel(replies=labels)
+    run = judge_many(polite(model), path, out=tmp_path / "s.xlsx", progress=False)
+    assert run.to_pandas()["reply"].tolist() == [number for number, _, _ in IN_CELLS]
+    sheet = openpyxl.load_workbook(tmp_path / "s.xlsx")["rows"]
+    numbers = [number for number, _, _ in IN_CELLS if isinstance(number, int | float)]
+    assert [cell.value for cell in sheet["B"][1 : len(numbers) + 1]] == numbers
+
+
+def test_a_prompt_of_ones_own_has_what_a_cell_shows_and_a_checkpoint_holds_it(tmp_path):
+    book = openpyxl.Workbook()
+    for cells in (["question", "reply", "share"], ["How many?", "Most.", 0.85]):
+        book.active.append(cells)
+    book.active["C2"].number_format = "0%"
+    book.save(path := tmp_path / "r.xlsx")
+    prompts = {"evaluate": "{criteria} {share} {request} {response} {ask}"}
+    model = FakeChatModel(replies=labels)
+    judge = polite(model, prompts=prompts, checkpointer=InMemorySaver())
+    (row,) = judge_many(judge, path, progress=False)
+    assert row["verdict"]["label"] == 1
+    assert "85%" in model.prompts[0]
+
+
+@for_each("code", ["# ?/?", "0.00E+00", "0.0#", "#,##0,", "[>9]0;0.0", ";;;"])
+def test_a_format_that_is_not_read_is_said(code, tmp_path, caplog):
+    book = openpyxl.Workbook()
+    book.active.append(["question", "reply"])
+    book.active.append(["How many?", 0.5])
+    book.active["B2"].number_format = code
+    book.save(path := tmp_path / "r.xlsx")
+    assert [record["reply"] for record in source_of(path).records] == [0.5]
+    assert f"numbers of the format {code} are shown without it" in caplog.text
 
 
 def test_columns_are_named_where_their_names_are_unusual(pd):

@@ -217,11 +217,10 @@ def _may_be_sides(columns: Mapping[str, Sequence[object]], rows: Table) -> bool:
     systems = {str(name) for own in both for name in own}
     found = [str(value) for own in columns.values() for value in own if value is not None]
     is_one = any(v in systems or read_label(v) in SIDES or _SIDED.search(v) for v in found)
-    numbers = [_TRUTHS.get(value.casefold(), _number(value)) for value in found]
+    numbers = [_TRUTHS.get(value.casefold(), _number(value)) for value in found] or [0]
     if is_one or None in numbers:
         return is_one
-    ends = (min(numbers, default=0), max(numbers, default=0))
-    return ends[0] < 0 or ends[1] <= 2 or {*numbers} <= {0, 1, 2, 3}
+    return min(numbers) < 0 or max(numbers) <= 2 or {*numbers} <= {0, 1, 2, 3}
 
 
 def _reading_sides(

@@ -397,7 +397,7 @@ def typed_like(labels: Iterable[object], label: object) -> Any:
     kinds = {_EXACT_TYPES.get(type(each)) for each in own}
     if kinds == {float}:
         return int(label) if isinstance(label, bool) else number_in(label)
-    if kinds == {str} and _EXACT_TYPES.get(type(label)) is float:
+    if kinds == {str} and isinstance(label, int | float) and not isinstance(label, bool):
         return str(label)
     if not isinstance(label, str) or label in own:
         return label

@@ -107,7 +107,7 @@ def _certain(names: Collection[str]) -> list[str]:
 
 def with_variables(row: Mapping[str, Any], names: Iterable[str]) -> Mapping[str, Any]:
     """A row whose fields of some names stand among its `variables` too."""
-    own = {name: row[name] for name in names if row.get(name) is not None}
+    own = {n: getattr(row[n], "shown", row[n]) for n in names if row.get(n) is not None}
     known = known if isinstance(known := row.get("variables"), Mapping) else {}
     return {**row, "variables": {**known, **own}} if own else row
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import struct
 from base64 import b64encode
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from ctypes import c_float
 from dataclasses import fields, is_dataclass
+from datetime import datetime
 from enum import Enum
 from io import BytesIO
 from typing import Any
@@ -21,6 +22,7 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 from langchain_judges.errors import InputError
 from langchain_judges.rows.checks import KNOWN_NAMES, plain_name
 from langchain_judges.rows.media import kind_of_block, standard
+from langchain_judges.rows.number_formats import FormattedFloat, FormattedInt
 from langchain_judges.rows.texts import is_blank, plain
 
 # Keys of a block of a medium; an address beside others is one of data.
@@ -31,8 +33,9 @@ def plain_data(value: Any) -> Any:
     r"""Data in the types of JSON, as far as these have a form for it.
 
     Arrays and sets are lists (sets sorted, as they have another order in each process), bytes
-    texts or else their base64, missing values None, data classes objects, filled prompts
-    messages; messages, models of pydantic and whatever is not known are left as they are.
+    texts or else their base64, missing values None, times without hours dates, data classes
+    objects, filled prompts messages; messages, models of pydantic and whatever is not known are
+    left as they are.
 
     Raises:
         InputError: They contain themselves.
@@ -84,6 +87,8 @@ def _foreign_value(value: Any) -> Any:
     # A state of LangGraph is a named tuple, and what comes bit by bit is not read here.
     if isinstance(value, float | tuple | Iterator | type) or hasattr(value, "model_dump"):
         return value
+    if isinstance(value, datetime) and value.isoformat().endswith("T00:00:00"):
+        return str(value.date())  # a date, of which pandas and Excel have none
     if isinstance(value, bytes | bytearray):
         written = b64encode(value) if b"\0" in value else value  # which no image lacks
         return written.decode("utf-8", "backslashreplace")
@@ -118,7 +123,7 @@ def _python_form(value: object) -> str:
 
 
 def as_json(value: object) -> str:
-    """Data, or a model of it, as JSON; a number alone as it is written shortest.
+    """Data, or a model of it, as JSON; a number alone as its cell shows it, or shortest.
 
     Raises:
         InputError: They contain themselves.
@@ -127,7 +132,8 @@ def as_json(value: object) -> str:
     ('1889', '0.1', '{"price": 5.0}')
     """
     try:
-        value = plain_data(value)
+        if isinstance(value := plain_data(value), FormattedInt | FormattedFloat):
+            return value.shown
         value = _shortest(value) if isinstance(value, float) else value
         return json.dumps(value, ensure_ascii=False, default=_dumped)
     except (ValueError, RecursionError) as exc:
@@ -141,19 +147,11 @@ def _shortest(number: float) -> float:
     """
     if number.is_integer() and abs(number) < 2**53:
         return int(number)
-    short = (float(f"{number:.{digits}g}") for digits in range(6, 10))
-    is_long = len(str(number)) > 13  # as hardly any other that 32 bits hold
-    if is_long and abs(number) < _LARGEST and _in_32_bits(number) == number:
-        return next((each for each in short if _in_32_bits(each) == number), number)
+    # Hardly any other number that 32 bits hold is as long.
+    if len(str(number)) > 13 and c_float(number).value == number:
+        short = (float(f"{number:.{digits}g}") for digits in range(6, 10))
+        return next(each for each in short if c_float(each).value == number)
     return number
-
-
-_LARGEST = 1e38
-
-
-def _in_32_bits(number: float) -> float:
-    near: float = struct.unpack("f", struct.pack("f", number))[0]
-    return near
 
 
 def _dumped(value: object) -> object:

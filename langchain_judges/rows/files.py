@@ -46,7 +46,8 @@ def read_table(
     """Read a table's records; the file's suffix decides the format.
 
     Args:
-        path: The table; `book.xlsx#sheet` names a sheet of a workbook.
+        path: The table; `book.xlsx#sheet` names a sheet of a workbook, `rows.csv#cp1250` the
+            encoding of a text.
         bad: Makes what stands in the place of a record that is no object or has more cells
             than columns, from what is wrong and what can be read of it; None: it is an error.
 
@@ -54,7 +55,7 @@ def read_table(
         InputError: The file is missing, damaged or a folder, or its format is not supported.
         OptionError: It is Parquet, and no library for Parquet is installed.
     """
-    path, sheet_name = sheet_in(path)
+    path, part = sheet_in(path)
     if not path.is_file():
         raise InputError(no_table(path))
     ending = path.name.lower().removesuffix(".gz").rpartition(".")[2]
@@ -62,10 +63,10 @@ def read_table(
         "jsonl": lines_of_file,
         "ndjson": lines_of_file,
         "json": _json,
-        "csv": lambda file: delimited(file, ","),
-        "tsv": lambda file: delimited(file, "\t"),
+        "csv": lambda file: delimited(file, part, ","),
+        "tsv": lambda file: delimited(file, part, "\t"),
         "parquet": _parquet,
-        "xlsx": lambda file: sheet(file, sheet_name),
+        "xlsx": lambda file: sheet(file, part),
     }
     if ending not in readers:
         raise InputError(f"{path} must end in one of {sorted(readers)!r}")

@@ -9,6 +9,7 @@ import gzip
 import io
 import itertools
 import logging
+import re
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -19,6 +20,7 @@ from charset_normalizer import from_bytes
 
 from langchain_judges import lazy, verdict
 from langchain_judges.errors import InputError, did_you_mean, needs
+from langchain_judges.rows.number_formats import formatted
 
 _LOG = logging.getLogger(__name__)
 _NAMES: Mapping[str, Any] = lazy.packaged(__package__, "names.yaml")
@@ -59,26 +61,27 @@ def cell_name(column: int, row: int) -> str:
 
 
 def sheet_in(path: Path) -> tuple[Path, str | None]:
-    """Path of a book and the name of its sheet, of `book.xlsx#sheet`; of any other file None.
+    """Path of a table, and the sheet of a book or the encoding of a text that is named after it.
 
-    >>> sheet_in(Path("replies.xlsx#March"))
-    (PosixPath('replies.xlsx'), 'March')
+    >>> sheet_in(Path("replies.xlsx#March")), sheet_in(Path("replies.csv#cp1250"))[1]
+    ((PosixPath('replies.xlsx'), 'March'), 'cp1250')
     """
-    name, is_named, sheet = str(path).rpartition(".xlsx#")
-    return (Path(f"{name}.xlsx"), sheet) if is_named else (path, None)
+    named = re.fullmatch(r"(.+\.(?:xlsx|[ct]sv(?:\.gz)?))#(.+)", str(path))
+    return (Path(named[1]), named[2]) if named else (path, None)
 
 
-def delimited(path: Path, separator: str) -> Iterator[dict[str, Any]]:
+def delimited(path: Path, encoding: str | None, separator: str) -> Iterator[dict[str, Any]]:
     """Yield the records of a CSV file, in the encoding and with the separator that it has.
 
     Args:
         path: The file, which may be gzipped.
+        encoding: Its encoding, if a person named it.
         separator: The one of its ending, which another needs better grounds to replace.
 
     Raises:
         InputError: Its first row names no columns, or its encoding is not known.
     """
-    encoding = _encoding_of(path, path.stat().st_mtime_ns)
+    encoding = encoding or _encoding_of(path, path.stat().st_mtime_ns)
     with open_bytes(path) as file:
         text = io.TextIOWrapper(file, encoding=encoding, newline="")
         head = text.read(_HEAD)
@@ -158,35 +161,53 @@ def _separator(head: str, usual: str) -> str:
 def _encoding_of(path: Path, _changed: int) -> str:
     """The encoding of a file; one that is guessed is said, once."""
     with open_bytes(path) as file:
-        head = file.read(4)
+        head = file.peek(4)
         if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
             return "utf-16"
         is_marked = head.startswith(codecs.BOM_UTF8)
-        file.seek(0)
-        right, wrong = 0, list[int]()
+        right, wrong, sample = 0, list[int](), b""
         for number, line in enumerate(file, 1):
             try:
                 right += (len(line) - len(line.decode())) ** 2
             except UnicodeDecodeError:
                 wrong.append(number)
-        if not wrong:
-            return "utf-8-sig" if is_marked else "utf-8"
-        # In another encoding two letters may read as one of UTF-8 (Ні); hardly more in a line.
-        if is_marked or right >= 3 * len(wrong):
-            lines = f"line {verdict.first_of([*map(str, wrong)])}"
-            raise InputError(f"{path} is UTF-8 but for {lines}: write those in UTF-8 too")
-        file.seek(0)
-        sample = file.read(1 << 20)
-    # The last line may be cut within a character.
-    likely = from_bytes(sample[: sample.rfind(b"\n")], cp_isolation=[*_SPOKEN]).best()
-    if likely is None:
-        raise InputError(f"{path} is in no encoding that is known here; save it as UTF-8")
-    _LOG.warning(_NAMES["guessed"], path, _SPOKEN[likely.encoding])
-    return likely.encoding
+                sample += line if len(sample) < _HEAD else b""
+    if not wrong:
+        return "utf-8-sig" if is_marked else "utf-8"
+    # In another encoding two letters may read as one of UTF-8 (Ні); hardly more in a line.
+    if is_marked or right >= 3 * len(wrong):
+        raise InputError(_NAMES["but_for"].format(path, verdict.first_of([*map(str, wrong)])))
+    page = _page_of(path, sample)
+    _LOG.warning(_NAMES["guessed"], path, _PAGES[page][0])
+    return page
 
 
-# Encodings in which tables are written that are not UTF-8, as people call them.
-_SPOKEN: Mapping[str, str] = _NAMES["encodings"]
+# Encodings in which tables are written that are not UTF-8, each with the letters of its languages.
+_PAGES: Mapping[str, tuple[str, str]] = _NAMES["encodings"]
+
+
+def _page_of(path: Path, sample: bytes) -> str:
+    """The encoding in which a text makes sense, where it makes less in all others.
+
+    Raises:
+        InputError: There is none, or several are as likely.
+    """
+    likely: dict[str, str] = {}
+    for match in (matches := from_bytes(sample, cp_isolation=[*_PAGES])):
+        text, best = str(match), matches[next(iter(likely), match.encoding)]
+        letters = "".join({each for each in text.lower() if each.isalpha() and not each.isascii()})
+        near = match.chaos <= best.chaos + 0.05 and match.coherence >= best.coherence - 0.15
+        if near and not re.search(_NAMES["in_no_text"], text):
+            pages = [page for page in _PAGES if page in match.could_be_from_charset]
+            fit = [page for page in pages if re.fullmatch(_PAGES[page][1], letters)]
+            likely |= dict.fromkeys(fit[:1], text)
+    if len(likely) == 1:
+        return next(iter(likely))
+    words = {page: re.findall(r"[^\s,;\"]+", likely[page]) for page in _PAGES if page in likely}
+    both = set[str].intersection(*map(set, words.values())) if words else ()
+    own = {page: next((word for word in words[page] if word not in both), "") for page in words}
+    may_be = " or ".join(f"{page} ({own[page]})" for page in own) or "none known here"
+    raise InputError(_NAMES["unclear"].format(path=path, may_be=may_be, page=[*own, "cp1252"][0]))
 
 
 def sheet(path: Path, name: str | None) -> Iterator[dict[str, Any]]:
@@ -216,8 +237,17 @@ def sheet(path: Path, name: str | None) -> Iterator[dict[str, Any]]:
             _warn_once(_NAMES["one_sheet"], path, own, tuple(names), path)
         if is_merged:
             _fill_down(book[own])
-        rows = map(list, book[own].iter_rows(values_only=True))
+        rows = ([_value(path, cell) for cell in row] for row in book[own].iter_rows())
         yield from _data_records(path, _records(path, rows))
+
+
+def _value(path: Path, cell: Any) -> object:
+    """The value of a cell; a number knows the text that its cell shows."""
+    value, code = cell.value, cell.number_format
+    number = formatted(value, code) if type(value) in (int, float) else value
+    if number is None and value is not None:
+        _warn_once(_NAMES["no_format"], path, code)
+    return value if number is None else number
 
 
 def _holds(packed: zipfile.ZipFile, part: str, word: bytes) -> bool:

@@ -110,7 +110,7 @@ class TableForm:
         if row.get("id") in (None, ""):
             row.pop("id", None)
         else:
-            row["id"] = str(row["id"])
+            row["id"] = data.text_in(row["id"])
         is_pair = checks.kind_in(row) == "pair"
         is_drawn = {"chosen", "rejected"} <= row.keys() and self.takes != "item" and not is_pair
         if isinstance(own := row.get("systems"), str) and (is_pair or is_drawn):
