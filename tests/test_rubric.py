@@ -658,18 +658,25 @@ def test_precision_counts_to_the_documents_that_were_found(number, scale):
         ("['a', \"it's\", 'c']", 3),
         ('[{"page_content": "a", "metadata": {"title": "T"}}, {"page_content": "b"}]', 2),
         ("[{'page_content': 'a'}, {'text': 'b'}]", 2),
-        # Python would join the texts that numpy writes, and knows no `Document`.
-        ("['a' 'b'\n 'c']", 1),
-        ("[Document(page_content='a'), Document(page_content='b')]", 1),
-        ('["a", "b", "a cell that was c', 1),
+        # Python would join the texts that numpy writes.
+        ("['a' 'b'\n 'c']", 3),
+        ("['it\\'s' \"b's\"]", 2),
+        ("array(['a', 'b'], dtype=object)", 2),
+        ("[Document(page_content='a'), Document(page_content='b')]", None),
+        ("['a' 'b' ... 'c']", None),
+        ("['a''b']", None),
+        ("['\\x' 'b']", None),
+        ("array(['a', 'b'", None),
+        ('["a", "b", "a cell that was c', None),
     ],
 )
 def test_a_cell_that_spells_a_list_counts_its_documents_and_says_so(cell, documents):
     judge = create_rubric_judge(says(1), rubric="context_precision")
     verdict = judge.invoke({"input": "q", "contexts": cell})["verdict"]
-    assert verdict["score"] == 1 / documents
+    assert verdict["score"] == 1 / (documents or 1)
     [note] = verdict["failures"]
-    assert note["detail"] == f"is the text of a list, which is read as documents: {documents}"
+    told = f"which is read as documents: {documents}" if documents else "and shown as it stands"
+    assert note["detail"] == f"is the text of a list, {told}"
 
 
 @for_each("source", ["[1] It rained.", "[Oslo]", "{'a': 'b'}", "It rained."])

@@ -50,23 +50,34 @@ def context_in(value: object) -> str | None:
 
 
 # How the text of a list of documents begins, in JSON, of Python or of LangChain.
-LIST = re.compile(r"""\s*\[\s*(\]|["'{]|Document\()""")
+LIST = re.compile(r"""\s*(array\()?\[\s*(\]|["'{]|Document\()""")
+_ARRAY = re.compile(r"\Aarray\((\[.*\])(, dtype=\w+)?\)\Z", re.DOTALL)
+# A text as Python writes it, and several of numpy.
+_STRING = r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
+_STRINGS = re.compile(rf"\[\s*{_STRING}(?:\s+{_STRING})+\s*\]")
 
 
 def listed_in(text: str) -> list[Any] | None:
     """The list of documents that a text is, as a cell of a table holds it; None if it is none.
 
-    It is JSON, or what Python writes: `['a' 'b']`, of numpy, would come to one text.
+    It is JSON, or what Python or numpy writes; Python would join the texts of numpy.
+
+    >>> listed_in("['a' 'b']"), listed_in("array(['a'], dtype=object)")
+    (['a', 'b'], ['a'])
     """
+    text = _ARRAY.sub(r"\1", text.strip())
     bare = "".join(text.split())
-    for read in (json.loads, literal_eval) if LIST.match(text) else ():
+    for read in (json.loads, _strings_in, literal_eval) if LIST.match(text) else ():
         with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
-            found: Any = read(text.strip())
-            if isinstance(found, list) and (
-                read is json.loads or "".join(repr(found).split()) == bare
-            ):
+            found: Any = read(text)
+            is_sure = read is not literal_eval or "".join(repr(found).split()) == bare
+            if isinstance(found, list) and is_sure:
                 return found
     return None
+
+
+def _strings_in(text: str) -> list[Any] | None:
+    return [*map(literal_eval, re.findall(_STRING, text))] if _STRINGS.fullmatch(text) else None
 
 
 def texts_in(context: object) -> object:

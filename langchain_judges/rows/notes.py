@@ -69,7 +69,9 @@ def _note_source(notes: Notes, source: object, text: str | None) -> None:
         notes.add("source", f"is {own!r}: it may name a data set, and is no text to check against")
     if isinstance(source, str) and documents.LIST.match(source):
         number = documents.documents_in(text or "")
-        notes.add("source", f"is the text of a list, which is read as documents: {number:,}")
+        is_read = documents.listed_in(source) is not None
+        told = f"which is read as documents: {number:,}" if is_read else "and shown as it stands"
+        notes.add("source", f"is the text of a list, {told}")
     elif not isinstance(source, str) and documents.is_data(source):
         notes.add("source", "has documents of no known form, shown as JSON", "read_as_json")
 
