@@ -147,15 +147,29 @@ def test_a_damaged_table_is_read_or_named(name, tmp_path_factory):
     read()
 
 
-def test_a_quote_that_is_not_closed_in_its_row_is_told_by_its_line(tmp_path, caplog):
+def test_a_quote_that_is_not_closed_in_its_row_is_told_by_its_line(tmp_path):
     path, rows = tmp_path / "r.csv", [f"{n},q,An answer\n" for n in range(9)]
     rows[1], table = '1,q,"An answer\n', "id,input,output\n"
     path.write_text(table + "".join(rows))
-    with pytest.raises(InputError, match=r"r.csv, line 3: .* never closed"):
+    for last in ("", '7,q,"Fine"\n'):
+        path.write_text(table + "".join(rows[:6]) + last)
+        with pytest.raises(InputError, match=r"r.csv, line 3: .* never closed"):
+            list(read_table(path))
+
+
+@for_each(
+    "cell",
+    ['"He said \\"hi\\""', '"He said "hi""', '"He said \\"hi, you\\", twice"', '"Yes" he said'],
+)
+@for_each("separator", [",", "\t"])
+def test_a_quote_that_is_not_doubled_is_told_and_not_lost(cell, separator, tmp_path):
+    path = tmp_path / "r.csv"
+    rows = [["id", "input"], ["1", '"Fine, ""you"" are\nhere\\"'], ["2", cell]]
+    path.write_text("\n".join(map(separator.join, rows)))
+    with pytest.raises(InputError, match=r"r.csv, line 4: .* not written twice"):
         list(read_table(path))
-    path.write_text(table + "".join(rows[:6]) + '7,q,"Fine"\n')
-    assert len(list(read_table(path))) == 2
-    assert "r.csv, line 3: the lines of a cell read as rows" in caplog.text
+    path.write_text("\n".join(map(separator.join, rows[:2])))
+    assert [row["input"] for row in read_table(path)] == ['Fine, "you" are\nhere\\']
 
 
 THEIRS = {

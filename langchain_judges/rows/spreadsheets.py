@@ -28,8 +28,6 @@ _NAMES: Mapping[str, Any] = lazy.packaged(__package__, "names.yaml")
 LARGEST_CELL = 2**31 - 1
 # Bytes of a workbook's part for each packed byte; of one of up to a megabyte, as if of one.
 _MOST_PACKED = 100
-# Stands after the last line of a file.
-_END = "\0end\0"
 _SEPARATORS = ",;\t|"
 # Records by which the separator is found, and bytes of the file that are looked through.
 _FIRST, _HEAD = 20, 1 << 16
@@ -93,14 +91,14 @@ def delimited(path: Path, encoding: str | None, separator: str) -> Iterator[dict
         yield from _data_records(path, _records(path, rows))
 
 
-def _csv_records(text: Iterable[str], separator: str) -> Iterator[list[str]]:
+def _csv_records(text: Iterable[str], separator: str, *, strict: bool) -> Iterator[list[str]]:
     # The limit is the whole process's: it is set wherever a reader begins to read.
     csv.field_size_limit(LARGEST_CELL)
-    return csv.reader(text, delimiter=separator)
+    return csv.reader(text, delimiter=separator, strict=strict)
 
 
 def _closed(path: Path, lines: Iterator[str], separator: str, line: int) -> Iterator[list[str]]:
-    """Yield the cells of each row; a quote that is not closed in its row is told by its line.
+    """Yield the cells of each row; a quote that is not closed or not doubled is told by its line.
 
     Args:
         path: The file.
@@ -109,33 +107,14 @@ def _closed(path: Path, lines: Iterator[str], separator: str, line: int) -> Iter
         line: Number of the first line.
 
     Raises:
-        InputError: A quote is still open at the end.
+        InputError: A quote is still open at the end, or one within a cell would be lost.
     """
-    # Only a reader within a quote takes what follows the last line for more of a cell.
-    reader = _csv_records(itertools.chain(lines, [_END]), separator)
-    width = 0
-    for cells in itertools.takewhile([_END].__ne__, reader):
-        width = width or len(cells)
-        for cell in cells:
-            if cell.endswith(_END):
-                raise InputError(_NAMES["open_quote"].format(path, line))
-            if "\n" in cell and _holds_rows(cell, separator, width):
-                _warn_once(_NAMES["holds_rows"], path, line)
-            line += cell.count("\n")
-        line += 1
-        yield cells
-
-
-def _holds_rows(cell: str, separator: str, width: int) -> bool:
-    """Whether the lines of a cell below its first are all rows.
-
-    The last may be cut by a quote that opens a cell of its row; one quote alone within the
-    cell says that it is not.
-    """
-    is_odd = cell.count('"') % 2
-    lines = cell.splitlines()[1 : None if is_odd else -1]
-    is_long = width > 1 and len(lines) > 1 - is_odd
-    return is_long and all(line.count(separator) == width - 1 for line in lines)
+    try:
+        for cells in _csv_records(lines, separator, strict=True):
+            line += 1 + sum(cell.count("\n") for cell in cells)
+            yield cells
+    except csv.Error as exc:
+        raise InputError(_NAMES["bad_quote"].format(path, line, exc)) from exc
 
 
 @functools.lru_cache(256)
@@ -147,7 +126,7 @@ def _separator(head: str, usual: str) -> str:
     """The separator by which most records have as many cells as the first has."""
 
     def fit(separator: str) -> tuple[float, bool, int]:
-        read = filter(None, _csv_records(io.StringIO(head, newline=""), separator))
+        read = filter(None, _csv_records(io.StringIO(head, newline=""), separator, strict=False))
         lines = list(itertools.islice(read, _FIRST))
         width = len(lines[0]) if lines else 0
         whole = lines[:-1] or lines  # the last one may be cut
