@@ -213,6 +213,7 @@ RANKING: Any = {
         {"system": "z", "strength": -0.8, "low": -1.3, "high": -0.5, "comparisons": 80,
          "parted": None, "more": None},
     ],
+    "calls": 2920, "cost": 1.5, "over_budget": True,
 }  # fmt: skip
 ROUND = {
     "round": 1, "evaluated": 9, "doubted": 4, "accepted": 3, "rejected": 1, "check_wrong": 1,

@@ -866,8 +866,7 @@ def test_three_systems_are_ranked_with_the_neighbours_that_are_not_settled(serve
     assert "not settled" in done.stdout
     assert out.read_text().count("\n| v") == 3
     calls = len(server.calls)
-    again = comparing(server, tmp_path / "r.csv", *words, *more).stdout
-    assert again == done.stdout.replace(f"It took {calls} calls.", "It took 0 calls.")
+    assert comparing(server, tmp_path / "r.csv", *words, *more).stdout == done.stdout
     assert len(server.calls) == calls
 
 

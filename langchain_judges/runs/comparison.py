@@ -161,8 +161,8 @@ class Ranking(TypedDict):
         comparisons: Comparisons that were made.
         possible: Comparisons of all pairs of systems on all tasks.
         not_judged: Those of the made ones that have no verdict.
-        calls: Replies that this call received.
-        cost: Dollars of these, as they count against `max_dollars`; None without prices.
+        calls: Replies that the comparisons took, in earlier runs too.
+        cost: Dollars of these with a known price; None without prices.
         over_budget: Whether a limit ended it; the same call with `records` then resumes.
     """
 
@@ -227,8 +227,9 @@ class _Contest:
     """The comparisons made so far.
 
     Attributes:
-        calls: Replies received, or verdicts of a judge that does not say how often it asks.
-        spent: Dollars that count against the limit.
+        calls: Replies that they took; of this run, or else its verdicts, `asked` counts
+            against the limit.
+        cost: Their dollars; `spent` counts against the limit.
         pools: The tasks on which each pair can still be compared.
     """
 
@@ -238,6 +239,8 @@ class _Contest:
     comparisons: int = 0
     not_judged: int = 0
     calls: int = 0
+    cost: float = 0.0
+    asked: int = 0
     spent: float = 0.0
     over_budget: bool = False
     pools: dict[tuple[int, int], list[int]] = field(default_factory=dict)
@@ -287,7 +290,7 @@ class _Contest:
         """The rest of the limits."""
         calls, dollars = self.options.max_calls, self.options.max_dollars
         return {
-            "max_calls": None if calls is None else calls - self.calls,
+            "max_calls": None if calls is None else calls - self.asked,
             "max_dollars": None if dollars is None else dollars - self.spent,
         }
 
@@ -304,15 +307,17 @@ class _Contest:
     ) -> list[tuple[tuple[int, int], float]]:
         """Compare pairs of systems, each on its own task; return the first one's share."""
         orders = [pair if generator.random() < 0.5 else pair[::-1] for pair in pairs]
-        drawn = zip(pairs, orders, strict=True)
         own = {"records": self.options.records, **self._left}
-        rows = [self._row(self.pools[pair].pop(), *order) for pair, order in drawn]
+        rows = [self._row(self.pools[p].pop(), *o) for p, o in zip(pairs, orders, strict=True)]
         with many.judge_many(self.judge, rows, **self.options.of_run(**own)) as run:
-            answers = [row["verdict"]["preference"] for row in run]
+            results = [*run]
+        answers = [row["verdict"]["preference"] for row in results]
         asked, over = run.summary, run.summary.not_judged["over_budget"]
         is_counted = metadata_of(self.judge).get("calls")
-        self.calls += asked.calls if is_counted else asked.rows - asked.resumed
+        self.asked += asked.calls if is_counted else asked.rows - asked.resumed
         self.spent += asked.spent
+        self.calls += sum(row["verdict"]["usage"]["calls"] for row in results)
+        self.cost += sum(row.get("cost") or 0.0 for row in results)
         self.over_budget |= bool(over)
         self.comparisons += len(pairs) - over
         self.not_judged += answers.count(None) - over
@@ -370,6 +375,6 @@ class _Contest:
             "possible": possible,
             "not_judged": self.not_judged,
             "calls": self.calls,
-            "cost": None if self.options.prices is None else self.spent,
+            "cost": None if self.options.prices is None else self.cost,
             "over_budget": self.over_budget,
         }
