@@ -43,7 +43,7 @@ def packaged(package: str, name: str) -> Any:
     import yaml
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the first is much faster
-    return yaml.load(get_data(package, name) or b"", loader)  # noqa: S506 - a safe one
+    return loader(get_data(package, name) or b"").get_single_data()
 
 
 class Lazy(UserDict[str, T]):
