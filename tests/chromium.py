@@ -131,6 +131,10 @@ class Chromium:
     def resize(self, width: int) -> None:
         """Show the page at another width, and wait until it has been laid out anew."""
         self._emulate(width)
+        self.painted()
+
+    def painted(self) -> None:
+        """Wait until the page is on screen as it is now."""
         self.ask("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
     def _emulate(self, width: int) -> None:

@@ -153,6 +153,7 @@ def test_keys_scroll_a_long_text_also_after_a_button_was_pressed(browser, servin
     browser.wait_for(f"{top} === 0")
     browser.ask("document.querySelector('#keys button').click()")
     answered(browser, 1)
+    browser.painted()  # the next row
     browser.press("PageDown")
     browser.wait_for(f"{top} > 0")
 
