@@ -25,7 +25,7 @@ from langchain_judges.escaping import InertConsole
 from langchain_judges.integrations.langsmith_runs import QueuedRuns
 from langchain_judges.integrations.watch import Watch
 from langchain_judges.memory.failure_memory import FailureMemory
-from langchain_judges.methods.describe import Asked, CallEstimate
+from langchain_judges.methods.registry import Asked, CallEstimate
 from langchain_judges.report.labelling import WHOLE_ROW, LabelFile
 from langchain_judges.report.overview import head_text, table_text
 from langchain_judges.rows.checks import check_item, check_pair

@@ -36,6 +36,7 @@ from langchain_judges.asking.own_prompts import OUR_NAMES
 from langchain_judges.cli import app
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.methods import create_jury, pair_prompt
+from langchain_judges.methods.describe import option_of
 from langchain_judges.testing import FakeChatModel
 from langchain_judges.testing.schema_replies import fitting_reply
 from langchain_judges.writing import create_single_prompt_writer
@@ -514,7 +515,7 @@ def test_a_list_that_holds_no_examples_is_refused(memory: Any, said):
 def test_other_examples_make_another_judge_and_the_row_itself_is_never_shown():
     model = FakeChatModel(replies=fitting_reply)
     judges = [create_rubric_judge(model, rubric="?", memory=SHOTS[:n]) for n in (1, 2)]
-    assert len({each.memory.version for each in judges}) == 2
+    assert len({option_of(each, "memory").version for each in judges}) == 2
     row = {"input": "Hi", "output": "Go away."}
     assert len(judges[1].invoke(row)["verdict"]["recalled"]) == 1
 

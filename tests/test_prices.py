@@ -39,7 +39,7 @@ from langchain_judges.errors import OptionError, OverBudget
 from langchain_judges.integrations import judge_tool
 from langchain_judges.methods import create_cascade, create_jury
 from langchain_judges.methods.allure.guidelines import draw_guidelines
-from langchain_judges.methods.describe import Asked, CallEstimate
+from langchain_judges.methods.registry import Asked, CallEstimate
 from langchain_judges.report.terminal import summary_table, verdict_panel
 from langchain_judges.runs import budget, calibrate_cascade, many
 from langchain_judges.runs.prices import Price, Prices, estimate

@@ -373,7 +373,7 @@ async def test_an_audit_of_more_items_than_calls_is_refused_before_the_first(mon
 async def test_all_graphs_of_a_server_share_one_memory(monkeypatch, tmp_path):
     monkeypatch.setenv("JUDGES_MEMORY", str(tmp_path / "memory"))
     graphs = await asyncio.gather(*(served(name) for name in ("bsm", "relative", "allure")))
-    assert len({id(graph.memory) for graph in graphs}) == 1
+    assert len({id(graph.options.memory) for graph in graphs}) == 1
 
 
 async def test_a_longer_input_than_the_owner_allows_is_refused(monkeypatch):

@@ -10,7 +10,7 @@ from langchain_judges import JudgeMiddleware, create_rubric_judge
 from langchain_judges.cli.flags import PlanFlags
 from langchain_judges.cli.judge_flags import tell_plan
 from langchain_judges.methods import create_cascade, create_jury
-from langchain_judges.methods.describe import estimate_calls
+from langchain_judges.methods.registry import estimate_calls
 from langchain_judges.testing import FakeModelServer, ServerCall, ServerReply, error, reply
 from tests.cases import for_each
 from tests.conftest import chat

@@ -80,8 +80,7 @@ def audit(items: Path, judge: AuditedFlags, flags: AuditFlags, table: RowFlags) 
         langchain-judges audit items.jsonl --model local --memory memory --check exact
     """
     from langchain_judges.methods.allure.label_checks import CHECKS
-    from langchain_judges.methods.describe import estimate_calls
-    from langchain_judges.methods.registry import named
+    from langchain_judges.methods.registry import estimate_calls, named
 
     is_queue = str(items).startswith(messages.LANGSMITH)
     with ctrl_c_as_exit(Path(f"{judge.memory}.audit")):

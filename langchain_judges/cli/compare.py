@@ -111,8 +111,7 @@ def compare(
         langchain-judges compare v1.jsonl v2.jsonl --model openai:gpt-5-mini -o pr.md
         langchain-judges compare texts.csv --systems a,b,c --model local -o rank.md
     """
-    from langchain_judges.methods.describe import estimate_calls
-    from langchain_judges.methods.registry import load_judge
+    from langchain_judges.methods.registry import estimate_calls, load_judge
 
     with messages.ctrl_c_as_exit(*output.places):
         spec = judge_flags.judge_spec(judge)

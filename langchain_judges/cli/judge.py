@@ -55,8 +55,7 @@ def judge(
         langchain-judges judge a.csv --method rubric --set rubric=safety --model local
     """
     from langchain_judges.asking.limiter import MinuteLimiter
-    from langchain_judges.methods.describe import estimate_calls
-    from langchain_judges.methods.registry import load_judge
+    from langchain_judges.methods.registry import estimate_calls, load_judge
 
     check_table(output.out)
     spec = judge_spec(with_method(judge, data, table))

@@ -18,8 +18,7 @@ from langchain_judges.runs.summary import counted
 
 if TYPE_CHECKING:
     from langchain_judges.asking.models import ModelSpec
-    from langchain_judges.methods.describe import CallEstimate
-    from langchain_judges.methods.registry import Methods
+    from langchain_judges.methods.registry import CallEstimate, Methods
 
 # Options that only Python can set.
 NOT_ON_A_SHELL = {

@@ -316,7 +316,7 @@ def _labelled(
     paths: Sequence[Path], specs: Sequence[Mapping[str, Any]], flags: RowFlags, run: RunFlags
 ) -> tuple[_Rows, int]:
     """The rows to judge, of which some have labels, and how many are bad; the plan is said."""
-    from langchain_judges.methods.describe import estimate_calls
+    from langchain_judges.methods.registry import estimate_calls
 
     rows, bad = _read_rows(paths, flags, partial(row_files.judge_rows, spec=specs[0]))
     options = row_files.label_options_in(specs[0])

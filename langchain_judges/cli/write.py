@@ -42,8 +42,7 @@ def write(
         langchain-judges write tasks.jsonl --model local --preset paper --max-rows 1
     """
     from langchain_judges.asking.models import model_of_spec
-    from langchain_judges.methods.describe import Asked, CallEstimate
-    from langchain_judges.methods.registry import options_of
+    from langchain_judges.methods.registry import Asked, CallEstimate, options_of
     from langchain_judges.writing.writers import WRITERS, load_writer
 
     method, preset = writer.method, writer.preset

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import Any
 
 from langchain_core.runnables import Runnable
 from langchain_core.runnables.base import RunnableBindingBase
 from pydantic_core import SchemaError
 
-from langchain_judges.asking.models import ModelSpec
 from langchain_judges.asking.question import run_of
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.shown import Memory, is_memory
-from langchain_judges.methods.declaration import WORDS, JudgeOptions, checked_spec
-from langchain_judges.methods.registry import COMBINATIONS, METHODS, options_of
+from langchain_judges.methods.declaration import WORDS
 from langchain_judges.rows.checks import Kind, kind_in
-
-if TYPE_CHECKING:
-    from langchain_judges.methods.ensemble_options import Combination
 
 
 def layers_of(runnable: object) -> Iterator[Any]:
@@ -77,7 +72,7 @@ def check_no_budget(judge: object, whole: str) -> None:
 
 def memory_of(runnable: object) -> Memory | None:
     """The memory that a graph's verdicts depend on, or None."""
-    memory = getattr(unwrapped(runnable), "memory", None)
+    memory = option_of(runnable, "memory")
     return memory if is_memory(memory) else None
 
 
@@ -182,67 +177,3 @@ def one_kind(members: Sequence[tuple[str, Kind]]) -> Kind:
         told = ", ".join(f"{name} ({kind})" for name, kind in members)
         raise OptionError(WORDS["other_kinds"].format(told))
     return members[0][1]
-
-
-class Asked(NamedTuple):
-    """A model, and how many calls it gets for a row.
-
-    Attributes:
-        more: Further calls for a row that does not fit into the model's context.
-    """
-
-    calls: int
-    model: ModelSpec
-    more: int = 0
-
-
-class CallEstimate(NamedTuple):
-    """The rows of a judge, and the calls of each model for one."""
-
-    method: str
-    kind: Kind
-    asked: tuple[Asked, ...]
-
-    @property
-    def calls(self) -> int:
-        """The most calls for a row, excluding retries."""
-        return sum(each.calls for each in self.asked)
-
-    @property
-    def more(self) -> int:
-        """The most further calls for a row too long for the model's context."""
-        return sum(each.more for each in self.asked)
-
-    @property
-    def is_local(self) -> bool:
-        """Whether a model inside this process is asked."""
-        return any(each.model["name"].partition(":")[0] == "local" for each in self.asked)
-
-
-def estimate_calls(spec: Mapping[str, object]) -> CallEstimate:
-    """The calls of the judge of a spec; its options are checked.
-
-    Args:
-        spec: A judge as `load_judge` takes it; `options` may hold a memory too.
-
-    Raises:
-        OptionError: A field or an option is not allowed, or members do not fit together.
-    """
-    judge = checked_spec(spec)
-    method, model = judge["method"], judge["model"]
-    preset, given = judge.get("preset"), judge.get("options") or {}
-    options = options_of(METHODS | COMBINATIONS, method, preset, given)
-    if method not in COMBINATIONS:
-        judge_options = cast("JudgeOptions", options)
-        model_spec: ModelSpec = {"name": model} if isinstance(model, str) else model
-        more = getattr(options, "rounds_without_room", 0)
-        asked = Asked(judge_options.calls(), model_spec, more)
-        return CallEstimate(method, judge_options.takes, (asked,))
-    combination = cast("Combination", options)
-    entries = list(model) if isinstance(model, list | tuple) else [model]
-    members = [estimate_calls(each) for each in combination.specs_of(entries)]
-    kinds = [(member.method, member.kind) for member in members]
-    combination.check_size(len(members))
-    return CallEstimate(
-        method, one_kind(kinds), tuple(each for member in members for each in member.asked)
-    )

@@ -187,11 +187,6 @@ class CombinedGraph(JudgeGraph):
         """The fields that a prompt of any member names."""
         return set[str]().union(*(describe.fields_named(each.judge) for each in self.members))
 
-    @property
-    def document_use(self) -> str | None:
-        """The members' use of documents beside an answer."""
-        return describe.document_use(self)
-
     def _plain_model(self) -> list[declaration.JudgeSpec]:
         """The spec of each member."""
         specs = []
@@ -201,12 +196,6 @@ class CombinedGraph(JudgeGraph):
                 raise OptionError(declaration.WORDS["no_spec"].format(member.name))
             specs.append(judge.spec)
         return specs
-
-    @property
-    def memory(self) -> Any:
-        """The memory of its members; None where they have several."""
-        found = describe.memories_of(self)
-        return found[0] if len(found) == 1 else None
 
 
 def graph_of(

@@ -28,7 +28,7 @@ from langchain_judges.asking.own_prompts import FencedPrompt, check_fields
 from langchain_judges.asking.question import Account, Booking, run_of, within_run
 from langchain_judges.asking.reply_log import ReplyLog
 from langchain_judges.errors import InputError, OptionError, RunStopped
-from langchain_judges.memory.shown import Memory
+from langchain_judges.methods import describe
 from langchain_judges.methods.declaration import WORDS, GraphOptions, JudgeSpec, Phase
 from langchain_judges.options import client_schema
 from langchain_judges.rows import notes, record
@@ -379,16 +379,6 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
         names = {name for prompt in fenced for name in prompt.input_variables}
         return names - {"label", "labels", "human_votes"}
 
-    @property
-    def document_use(self) -> str | None:
-        """The use of documents beside an answer; see `describe.document_use`."""
-        return getattr(self.options, "document_use", None)
-
-    @property
-    def memory(self) -> Memory | None:
-        """The memory that the verdicts depend on."""
-        return getattr(self.options, "memory", None)
-
     def phases(self, config: RunnableConfig | None) -> list[Node] | None:
         """Its nodes in order, if nothing but a trace observes how LangGraph runs them.
 
@@ -534,9 +524,9 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
             source = self.options.given(source)
         row = read_input(source, schema, self.bounds.characters, dict if is_read else plain_row)
         if isinstance(row, dict) and row.get(OF_OUTPUT) and not row.get("source"):
-            if self.document_use == "source":
+            if (use := describe.document_use(self)) == "source":
                 row["source"] = row[OF_OUTPUT]
-            elif self.document_use == "hidden":
+            elif use == "hidden":
                 row[NOTES] = notes.notes_on_documents(row)
         if self.options.prompts and isinstance(row, Mapping) and "variables" in row:
             written = {step: step for step, model in self.options.models.items() if model}

@@ -1,15 +1,17 @@
-"""Every judging method by name: its presets and its factory. The one list of them."""
+"""Every judging method by name, the one list of them: its factory, presets, and calls for a row."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec, TypeVar, cast
 
 from langchain_judges.asking.models import ModelSpec, model_of_spec
 from langchain_judges.errors import OptionError, did_you_mean
 from langchain_judges.lazy import Lazy, packaged
+from langchain_judges.methods import describe
 from langchain_judges.methods.declaration import GraphOptions, JudgeOptions, checked_spec
 from langchain_judges.options import factory
+from langchain_judges.rows.checks import Kind
 
 if TYPE_CHECKING:
     from langchain_judges.methods.ensemble_options import Combination, MembersLike
@@ -182,3 +184,67 @@ def named(table: Mapping[str, T], name: str, what: str) -> T:
     others = f"there are {', '.join(sorted(table))}" if table else "there are none"
     kind, of, whose = what.partition(" of ")
     raise OptionError(f"there is no {kind} {name!r}{of}{whose}; {hint}{others}")
+
+
+class Asked(NamedTuple):
+    """A model, and how many calls it gets for a row.
+
+    Attributes:
+        more: Further calls for a row that does not fit into the model's context.
+    """
+
+    calls: int
+    model: ModelSpec
+    more: int = 0
+
+
+class CallEstimate(NamedTuple):
+    """The rows of a judge, and the calls of each model for one."""
+
+    method: str
+    kind: Kind
+    asked: tuple[Asked, ...]
+
+    @property
+    def calls(self) -> int:
+        """The most calls for a row, excluding retries."""
+        return sum(each.calls for each in self.asked)
+
+    @property
+    def more(self) -> int:
+        """The most further calls for a row too long for the model's context."""
+        return sum(each.more for each in self.asked)
+
+    @property
+    def is_local(self) -> bool:
+        """Whether a model inside this process is asked."""
+        return any(each.model["name"].partition(":")[0] == "local" for each in self.asked)
+
+
+def estimate_calls(spec: Mapping[str, object]) -> CallEstimate:
+    """The calls of the judge of a spec; its options are checked.
+
+    Args:
+        spec: A judge as `load_judge` takes it; `options` may hold a memory too.
+
+    Raises:
+        OptionError: A field or an option is not allowed, or members do not fit together.
+    """
+    judge = checked_spec(spec)
+    method, model = judge["method"], judge["model"]
+    preset, given = judge.get("preset"), judge.get("options") or {}
+    options = options_of(METHODS | COMBINATIONS, method, preset, given)
+    if method not in COMBINATIONS:
+        judge_options = cast("JudgeOptions", options)
+        model_spec: ModelSpec = {"name": model} if isinstance(model, str) else model
+        more = getattr(options, "rounds_without_room", 0)
+        asked = Asked(judge_options.calls(), model_spec, more)
+        return CallEstimate(method, judge_options.takes, (asked,))
+    combination = cast("Combination", options)
+    entries = list(model) if isinstance(model, list | tuple) else [model]
+    members = [estimate_calls(each) for each in combination.specs_of(entries)]
+    kinds = [(member.method, member.kind) for member in members]
+    combination.check_size(len(members))
+    return CallEstimate(
+        method, describe.one_kind(kinds), tuple(each for member in members for each in member.asked)
+    )

@@ -17,7 +17,8 @@ from pydantic import BaseModel, ConfigDict, NonNegativeFloat
 from langchain_judges.asking import adapter, reading
 from langchain_judges.asking.models import ModelSpec, model_name, own_address
 from langchain_judges.errors import OptionError, needs
-from langchain_judges.methods.describe import CallEstimate, leaves_of, metadata_of, unwrapped
+from langchain_judges.methods.describe import leaves_of, metadata_of, unwrapped
+from langchain_judges.methods.registry import CallEstimate
 from langchain_judges.rows.texts import BYTES, bytes_of, texts_read
 
 _Model = ModelSpec | BaseChatModel
