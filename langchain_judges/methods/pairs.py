@@ -172,10 +172,13 @@ class PairSteps(context.RowSteps[PairState]):
         """Say which turn is judged, where the request has several."""
         return WORDS["focus"] if texts.user_turns(pair["input"]) > 1 else ""
 
-    def request(self, pair: verdicts.Pair) -> dict[str, object]:
-        """The variables of a prompt that shows the request alone."""
+    def request(
+        self, pair: verdicts.Pair, examples: str = "", order: Order | None = None
+    ) -> dict[str, object]:
+        """The variables of a prompt that shows the request, and neither of the texts."""
         text = texts.shown_task(pair["input"])
-        return {"fence": fence(text), "request": text, **self.frame(pair)}
+        token, frame = fence(text), self.frame(pair, examples, order)
+        return {"fence": token, "fence_request": token, "request": text, **frame}
 
     def lookup_variables(self, state: PairState) -> Mapping[str, object]:
         """The pair as a prompt that looks things up shows it."""

@@ -237,12 +237,12 @@ class Loop(admission.Admission):
 
     async def check(self, state: states.AuditState) -> effects.Update:
         """Let the check doubt the labels."""
-        doubts: dict[str, states.PlainDoubt] = {}
+        doubts: dict[str, dict[str, Any]] = {}
         for item in state["pool"]:
             label = state["verdicts"][item["id"]]["label"]
             doubt = None if label is None else self.checks.doubt(item, label, self.labels)
             if doubt:
-                doubts[item["id"]] = {"label": doubt.label, "why": doubt.why}
+                doubts[item["id"]] = doubt._asdict()
         dev_before = self.measured(state["dev"], state["dev_verdicts"])
         return {"doubts": doubts, "dev_before": dev_before}
 

@@ -315,13 +315,6 @@ class Waiting(TypedDict):
     memory_version: str
 
 
-class PlainDoubt(TypedDict):
-    """A `Doubt` of a check as plain JSON."""
-
-    label: Label
-    why: str
-
-
 class AuditInput(TypedDict):
     """The input of the loop.
 
@@ -339,6 +332,7 @@ class AuditState(AuditInput, total=False):
         pool: What is audited; every item has an id.
         dev: What decides which examples enter the memory.
         test: What decides nothing.
+        doubts: A `Doubt` of the check as plain JSON, by the id of its item.
         stale: Ids whose verdicts the last round may have changed.
         queue: Accepted examples that are still to be tried, in batches.
         tried_with: The version of the memory with which the next batch is tried.
@@ -360,7 +354,7 @@ class AuditState(AuditInput, total=False):
     dev_verdicts: VerdictsById
     test_before: VerdictsById
     test_verdicts: VerdictsById
-    doubts: dict[str, PlainDoubt]
+    doubts: dict[str, dict[str, Any]]
     dev_before: JudgeWorth | None
     proposals: list[AuditProposal]
     decisions: list[AuditDecision]

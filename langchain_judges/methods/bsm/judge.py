@@ -18,7 +18,7 @@ from langchain_judges.methods.declaration import Phase, with_name
 from langchain_judges.options import factory
 from langchain_judges.orders import ORDER_NAMES, Order, by_identity, naming_ab, preferred_slot
 from langchain_judges.rows.fences import fence
-from langchain_judges.rows.texts import answers_in_turn, shown, shown_task, user_turns
+from langchain_judges.rows.texts import answers_in_turn, shown, user_turns
 from langchain_judges.verdict import Pair, not_judged, why_not
 
 
@@ -59,13 +59,8 @@ class BSMSteps(pairs.PairSteps):
         """Take the pair's own reference, or write one, once for each request."""
         if reference := state.get("reference"):
             return {"written_reference": reference}
-        request = shown_task(state["input"])
-        variables = {
-            **self.frame(pairs.pair_of(state)),
-            "fence_request": fence(request),
-            "request": request,
-            "focus": WORDS["answer_focus"] if user_turns(state["input"]) > 1 else "",
-        }
+        focus = WORDS["answer_focus"] if user_turns(state["input"]) > 1 else ""
+        variables = {**self.request(pairs.pair_of(state)), "focus": focus}
         question = self.context.question("reference", Answer, is_shared=True)
         reply = await ask(question, variables, account)
         return {"written_reference": reply.data["answer"] if reply.data else None}
@@ -88,7 +83,7 @@ class BSMSteps(pairs.PairSteps):
         return criteria
 
     async def _plan(self, state: BSMState, order: Order | None, account: Account) -> Reply:
-        options, request = self.options, shown_task(state["input"])
+        options = self.options
         line = shared.MarkedCriterion if options.wording == "own" else shared.PlannedCriterion
         shape = shared.plan_shape(options.max_criteria, line)
         question = self.context.question("branch", shape, is_shared=True)
@@ -97,9 +92,7 @@ class BSMSteps(pairs.PairSteps):
         examples = [] if options.merge == "model" else pairs.examples_in(state)
         lessons = block(examples, order=order or "AB", noun=self.noun)
         variables = {
-            "fence_request": fence(request),
-            "request": request,
-            **self.frame(pairs.pair_of(state), lessons and lessons + WORDS["lessons"]),
+            **self.request(pairs.pair_of(state), lessons and lessons + WORDS["lessons"]),
             "count": pairs.how_many(options.max_criteria, options.wording),
         }
         unit = ORDER_NAMES[order] if order else ""
@@ -188,16 +181,13 @@ class BSMSteps(pairs.PairSteps):
         account: Account,
     ) -> OrderResult:
         """The result of an order with the merging model's preference; None if it has none."""
-        request = shown_task(state["input"])
         findings_text = tally.scores_shown(state["criteria"], state["subscores"], order, cells)
         lessons = block(pairs.examples_in(state), order=order, noun=self.noun)
         variables = {
-            "fence_request": fence(request),
-            "fence_findings": fence(findings_text),
-            "request": request,
-            "findings": findings_text,
+            **self.request(pairs.pair_of(state), lessons, order),
             **self.scale,
-            **self.frame(pairs.pair_of(state), lessons, order),
+            "fence_findings": fence(findings_text),
+            "findings": findings_text,
         }
         question = self.context.question("merge", shared.Choice)
         reply = await ask(question, variables, account, unit=ORDER_NAMES[order], order=order)
