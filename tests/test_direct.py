@@ -18,7 +18,7 @@ from langchain_judges import (
 )
 from langchain_judges.asking.reply_text import SLOT_FORMS, spoken_label
 from langchain_judges.errors import OptionError
-from langchain_judges.methods.direct.replies import CHOICE
+from langchain_judges.methods.direct.tally import CHOICE
 from langchain_judges.testing import reply
 from tests.cases import for_each
 from tests.conftest import chat

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from langchain_core.messages import AIMessage
 from pydantic import BaseModel
 
-from langchain_judges.methods.direct.replies import CHOICE
+from langchain_judges.methods.direct.tally import CHOICE
 from langchain_judges.methods.replies import Choice, scores_shape
 from langchain_judges.methods.rubric.replies import label_shape, parse_label
 from langchain_judges.methods.sc2.replies import PREFERRED, Preferred

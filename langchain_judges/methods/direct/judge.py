@@ -16,7 +16,7 @@ from langchain_judges.methods import pairs
 from langchain_judges.methods import replies as shared
 from langchain_judges.methods.declaration import Phase, with_name
 from langchain_judges.methods.direct import options as baselines
-from langchain_judges.methods.direct import replies, tally
+from langchain_judges.methods.direct import tally
 from langchain_judges.methods.tasks import WorkedExample, choose_task, shown_examples, worded
 from langchain_judges.options import factory
 from langchain_judges.orders import ORDER_NAMES, Order
@@ -30,7 +30,7 @@ class BaselineSteps(pairs.PairSteps):
     """The steps of a baseline."""
 
     options: baselines.Baseline
-    state = replies.DirectState
+    state = tally.DirectState
 
     def phases(self) -> Sequence[Phase]:
         """[Plan,] judge."""
@@ -61,8 +61,8 @@ class BaselineSteps(pairs.PairSteps):
             # The name of a sample is the whole name of its run.
             label="{unit}" if several else "",
             logprobs=one_label,
-            measure=replies.CHOICE.measure if one_label else None,
-            parse=None if scores or form.max_criteria else replies.CHOICE.parse,
+            measure=tally.CHOICE.measure if one_label else None,
+            parse=None if scores or form.max_criteria else tally.CHOICE.parse,
         )
 
     @cached_property
@@ -71,7 +71,7 @@ class BaselineSteps(pairs.PairSteps):
         steps = self.form.reads == "forced_label"
         return shown_examples([(shot, "", _reply(shot, steps)) for shot in self.options.worked])
 
-    async def plan(self, state: replies.DirectState, account: Account) -> Update:
+    async def plan(self, state: tally.DirectState, account: Account) -> Update:
         """Ask for criteria from the request alone."""
         question = self.context.question("plan", shared.plan_shape(self.form.max_criteria))
         count = {"count": pairs.how_many(self.form.max_criteria, self.options.wording)}
@@ -81,7 +81,7 @@ class BaselineSteps(pairs.PairSteps):
         emit_each("criterion", "plan", criteria)
         return {"criteria": criteria}
 
-    async def judge(self, state: replies.DirectState, account: Account) -> Update:
+    async def judge(self, state: tally.DirectState, account: Account) -> Update:
         """Ask in every order, as often as it is sampled; then combine what was said."""
         if self.form.max_criteria:
             return await self._by_plan(state, account)
@@ -90,7 +90,7 @@ class BaselineSteps(pairs.PairSteps):
         ballots = await gather([self._ballot(pair, *each, account.part()) for each in calls])
         return self._merged(state, [each for each in ballots if each], account)
 
-    async def _by_plan(self, state: replies.DirectState, account: Account) -> Update:
+    async def _by_plan(self, state: tally.DirectState, account: Account) -> Update:
         """Score both texts on every criterion of the plan."""
         plan, pair = state["criteria"], pairs.pair_of(state)
         orders = self.options.order_list if plan else ()
@@ -105,7 +105,7 @@ class BaselineSteps(pairs.PairSteps):
 
     async def _ballot(
         self, pair: pairs.ShownPair, order: Order, sample: int, account: Account
-    ) -> replies.DirectBallot | None:
+    ) -> tally.DirectBallot | None:
         """The decision of one reply, by identity of the texts."""
         variables = self._variables(pair, order)
         unit, seed = self._unit(order, sample)
@@ -119,20 +119,20 @@ class BaselineSteps(pairs.PairSteps):
         self, pair: pairs.ShownPair, plan: Sequence[shared.PlanLine], order: Order, account: Account
     ) -> list[shared.PlanScore]:
         """The scores on every criterion of a plan, by identity of the texts."""
-        names = ("explanation", *map(replies.line_name, range(len(plan))))
-        shape = replies.sheet_shape(self.form.scale, len(plan), self.form.explain_first)
+        names = ("explanation", *map(tally.line_name, range(len(plan))))
+        shape = tally.sheet_shape(self.form.scale, len(plan), self.form.explain_first)
         question = replace(self.question, reply_schema=shape, partial=lax_shape(names))
         variables, (unit, _) = self._variables(pair, order, plan), self._unit(order, 0)
         reply = await ask(question, variables, account, unit=unit, order=order)
         if not reply.data:
             return []
-        lines, failures = replies.read_sheet(reply.data, plan, order, unit, self.form.scale)
+        lines, failures = tally.read_sheet(reply.data, plan, order, unit, self.form.scale)
         account.fail(failures)
         emit_each("subscore", "judge", lines)
         return lines
 
     def _merged(
-        self, state: replies.DirectState, ballots: list[replies.DirectBallot], account: Account
+        self, state: tally.DirectState, ballots: list[tally.DirectBallot], account: Account
     ) -> Update:
         """Combine the orders; a choice that weighs does so by its tokens, or by one."""
         weighs, counted = self.options.weighs_choice, ballots

@@ -1,18 +1,121 @@
-"""From a reply to its ballot, and from ballots to a verdict."""
+"""State and replies of the baselines, and from ballots to a verdict."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cache
 from statistics import fmean
+from typing import Any
+
+from pydantic import BaseModel
+from typing_extensions import TypedDict
 
 from langchain_judges import orders
+from langchain_judges import verdict as verdicts
 from langchain_judges.asking.question import Account, Reply
+from langchain_judges.asking.reading import check, shape_of
+from langchain_judges.asking.reply_text import ChoiceFields
+from langchain_judges.methods import lookups, pairs
+from langchain_judges.methods import replies as shared
 from langchain_judges.methods.direct.options import Baseline
-from langchain_judges.methods.direct.replies import DirectBallot
-from langchain_judges.methods.pairs import OrderAnswer, coin_side, first_reason, order_verdict
-from langchain_judges.methods.replies import PlanScore, ScoreCells, totals_of
-from langchain_judges.verdict import POINTS, Pair, Verdict, not_judged, why_not
+
+# What names the preferred text, and the reason.
+CHOICE = ChoiceFields()
+
+
+class DirectBallot(TypedDict):
+    """The decision of one reply, by identity of the texts.
+
+    Attributes:
+        preference: The label that was said; of two scores, the text with the higher one.
+        scores: The two scores, where the judge asks for scores.
+        probability: Of the label's tokens; None where the model gave no log-probabilities.
+        confidence: Length-normalised probability of explanation and label together (DRPE,
+            equation 3).
+    """
+
+    order: orders.Order
+    sample: int
+    preference: verdicts.Preference | None
+    scores: dict[str, float] | None
+    explanation: str
+    probability: float | None
+    confidence: float | None
+
+
+class DirectState(pairs.PairState, lookups.LookupState, total=False):
+    """State of the graph.
+
+    Attributes:
+        criteria: The plan; empty for all but plan & solve.
+        llm_score: `1(A preferred) · P` in [0, 1], the number to correlate with people's.
+    """
+
+    criteria: list[shared.PlanLine]
+    ballots: list[DirectBallot]
+    subscores: list[shared.PlanScore]
+    llm_score: float | None
+
+
+@cache
+def sheet_shape(scale: tuple[int, int], criteria: int, explain_first: bool) -> type[BaseModel]:
+    """The shape of the scores on every criterion, in the order of the plan.
+
+    Args:
+        scale: Lowest and highest score.
+        criteria: How many criteria there are.
+        explain_first: Whether the explanation comes before the scores.
+    """
+    lines = dict.fromkeys(map(line_name, range(criteria)), line_shape(scale))
+    reason = {"explanation": str}
+    return shape_of("Sheet", {**reason, **lines} if explain_first else {**lines, **reason})
+
+
+@cache
+def line_shape(scale: tuple[int, int]) -> type[BaseModel]:
+    """The shape of the scores on one criterion."""
+    return shape_of("Line", dict.fromkeys(("score_1", "score_2"), shared.score_within(scale)))
+
+
+def line_name(position: int) -> str:
+    """The name, in a reply, of the scores on one criterion of the plan."""
+    return f"criterion_{position + 1}"
+
+
+def read_sheet(
+    data: Mapping[str, Any],
+    plan: Sequence[shared.PlanLine],
+    order: orders.Order,
+    unit: str,
+    scale: tuple[int, int],
+) -> tuple[list[shared.PlanScore], list[verdicts.Failure]]:
+    """The scores of every criterion in a reply, and a failure for each without.
+
+    Args:
+        data: The reply.
+        plan: The criteria.
+        order: In which the texts were shown.
+        unit: What the call is named.
+        scale: Lowest and highest score.
+    """
+    lines, failures = list[shared.PlanScore](), list[verdicts.Failure]()
+    explanation = orders.naming_ab(str(data.get("explanation") or ""), order)
+    for position, criterion in enumerate(plan):
+        scores, problem = check(data.get(line_name(position)), line_shape(scale))
+        if problem:
+            name = ", ".join(filter(None, [criterion["name"], unit]))
+            failures.append(problem.failure("judge", name))
+        elif scores:
+            line: shared.PlanScore = {
+                "criterion": criterion["name"],
+                "order": order,
+                "sample": 0,
+                "scores": orders.by_identity(order, scores["score_1"], scores["score_2"]),
+                "explanation": explanation,
+            }
+            lines.append(line)
+    return lines, failures
 
 
 def balloted(
@@ -37,8 +140,8 @@ def balloted(
 
 
 def decide(
-    options: Baseline, pair: Pair, ballots: Sequence[DirectBallot], account: Account
-) -> Verdict:
+    options: Baseline, pair: verdicts.Pair, ballots: Sequence[DirectBallot], account: Account
+) -> verdicts.Verdict:
     """Combine the ballots of every order into the verdict.
 
     Args:
@@ -54,10 +157,10 @@ def decide(
         if len(votes) < least:
             share = f"{len(votes)} of {form.samples} samples are valid"
             lost = f"{share} ({orders.ORDER_NAMES[order]}), at least {least} must be"
-            why = why_not(account.failures, lost if form.samples > 1 else "")
-            return not_judged(**account.booked, rationale=why)
+            why = verdicts.why_not(account.failures, lost if form.samples > 1 else "")
+            return verdicts.not_judged(**account.booked, rationale=why)
     answers = {o: _answer(options, pair, votes) for o, votes in by_order.items()}
-    verdict = order_verdict(options, answers, account)
+    verdict = pairs.order_verdict(options, answers, account)
     agreeing = [b for b in usable if b["preference"] == verdict["preference"]]
     parts = [verdict["rationale"]]
     if form.samples > 1:
@@ -69,29 +172,33 @@ def decide(
             parts.append("The samples are even; a seeded coin decided.")
     elif totals := verdict["scores"]:
         parts.append(f"Scores {totals['A']:g} (A) to {totals['B']:g} (B).")
-    parts.append(first_reason(agreeing))
+    parts.append(pairs.first_reason(agreeing))
     return {**verdict, "rationale": " ".join(filter(None, parts))}
 
 
-def _answer(options: Baseline, pair: Pair, ballots: Sequence[DirectBallot]) -> OrderAnswer:
+def _answer(
+    options: Baseline, pair: verdicts.Pair, ballots: Sequence[DirectBallot]
+) -> pairs.OrderAnswer:
     """The answer of one order: its label, or the label of most samples."""
     form, ballot = options.form, ballots[0]
     if form.samples == 1:
         label = ballot["preference"] or "tie"
-        return OrderAnswer(label, None, ballot["scores"], ballot["probability"])
+        return pairs.OrderAnswer(label, None, ballot["scores"], ballot["probability"])
     counts = Counter(ballot["preference"] or "tie" for ballot in ballots)
     most = [label for label, count in counts.items() if count == max(counts.values())]
     label = most[0] if len(most) == 1 else "tie"
     if label == "tie" and form.coin and len(options.order_list) == 1:
         # The method forbids ties; swapped texts mirror the verdict.
-        label = coin_side(pair, form.seed)
-    score = fmean(POINTS[said] for said in counts.elements())
-    return OrderAnswer(label, score, {side: counts[side] for side in ("A", "B")})
+        label = pairs.coin_side(pair, form.seed)
+    score = fmean(verdicts.POINTS[said] for said in counts.elements())
+    return pairs.OrderAnswer(label, score, {side: counts[side] for side in ("A", "B")})
 
 
-def summed(order: orders.Order, subscores: Sequence[PlanScore], cells: ScoreCells) -> DirectBallot:
+def summed(
+    order: orders.Order, subscores: Sequence[shared.PlanScore], cells: shared.ScoreCells
+) -> DirectBallot:
     """The ballot of an order: the sums of the criteria that every order has."""
-    totals = totals_of(order, cells)
+    totals = shared.totals_of(order, cells)
     lines = (s for s in subscores if s["order"] == order and (s["criterion"], order) in cells)
     return {
         "order": order,
