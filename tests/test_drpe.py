@@ -13,9 +13,8 @@ from langchain_core.messages import AIMessage
 from langchain_judges import Panel, Voting, create_drpe_judge, judge_many, load_judge
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.drpe.options import SETS
-from langchain_judges.methods.drpe.replies import confidences
 from langchain_judges.methods.drpe.role_selection import dbscan_medoids, kmeans_medoids
-from langchain_judges.methods.drpe.tally import norm, order_sums
+from langchain_judges.methods.drpe.tally import confidences, norm, order_sums
 from langchain_judges.methods.tasks import PANELS, TASKS
 from langchain_judges.testing import reply
 from tests.cases import for_each

@@ -14,9 +14,15 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langchain_judges import create_sc2_judge
 from langchain_judges.asking.reading import json_schema
 from langchain_judges.errors import OptionError
-from langchain_judges.methods.sc2.options import SC2
-from langchain_judges.methods.sc2.replies import in_prompt, normal_form, read_rows, table_shapes
-from langchain_judges.methods.sc2.tally import meetings, seeded_order, survivors
+from langchain_judges.methods.sc2.options import SC2, normal_form
+from langchain_judges.methods.sc2.tally import (
+    in_prompt,
+    meetings,
+    read_rows,
+    seeded_order,
+    survivors,
+    table_shapes,
+)
 from langchain_judges.methods.tasks import WORKED
 from langchain_judges.testing import reply
 from tests.cases import for_each

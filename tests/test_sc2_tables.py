@@ -8,7 +8,8 @@ import pytest
 from langchain_judges import create_sc2_judge, learn_aspects
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.methods.sc2 import alearn_aspects, load_aspects, render_table
-from langchain_judges.methods.sc2.replies import by_frequency, normal_form
+from langchain_judges.methods.sc2.options import normal_form
+from langchain_judges.methods.sc2.tally import by_frequency
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
 

@@ -20,7 +20,7 @@ from pydantic import BaseModel
 from langchain_judges.methods.direct.tally import CHOICE
 from langchain_judges.methods.replies import Choice, scores_shape
 from langchain_judges.methods.rubric.replies import label_shape, parse_label
-from langchain_judges.methods.sc2.replies import PREFERRED, Preferred
+from langchain_judges.methods.sc2.tally import PREFERRED, Preferred
 
 
 class Kind(NamedTuple):

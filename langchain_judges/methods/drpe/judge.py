@@ -11,7 +11,7 @@ from langchain_judges.asking import effects, reading
 from langchain_judges.asking.ask import ask, traced
 from langchain_judges.asking.question import Account, Question, sample_seed
 from langchain_judges.methods import declaration, pairs
-from langchain_judges.methods.drpe import replies, role_selection, tally
+from langchain_judges.methods.drpe import role_selection, tally
 from langchain_judges.methods.drpe.options import DRPE, sets_mark
 from langchain_judges.options import factory
 from langchain_judges.orders import ORDER_NAMES, Order
@@ -21,7 +21,7 @@ from langchain_judges.verdict import Pair, Role, not_judged, why_not
 class VoteSteps(role_selection.RoleSteps):
     """All steps: after those that find the roles, those that ask the panel, and decide."""
 
-    state = replies.DRPEState
+    state = tally.DRPEState
 
     def phases(self) -> Sequence[declaration.Phase]:
         """Roles, vote, tally."""
@@ -32,11 +32,11 @@ class VoteSteps(role_selection.RoleSteps):
         sets = {"sets": sets_mark()} if self.panel.by_task else {}
         return {"embeddings": type(self.embeddings).__name__, **sets}
 
-    async def vote(self, state: replies.DRPEState, account: Account) -> effects.Update:
+    async def vote(self, state: tally.DRPEState, account: Account) -> effects.Update:
         """Ask the panel, or each of its roles, in every order and as often as sampled."""
         pair = pairs.pair_of(state)
         calls = [
-            replies.Call(state["roles"], seats, order, sample)
+            tally.Call(state["roles"], seats, order, sample)
             for order in self.orders(pair)
             for sample in range(self.options.voting.replies)
             for seats in self._seats(pair, len(state["roles"]), sample)
@@ -58,8 +58,8 @@ class VoteSteps(role_selection.RoleSteps):
         return [everyone] if everyone else []
 
     async def _votes(
-        self, pair: pairs.ShownPair, call: replies.Call, account: Account
-    ) -> list[replies.RoleBallot]:
+        self, pair: pairs.ShownPair, call: tally.Call, account: Account
+    ) -> list[tally.RoleBallot]:
         """The votes of the panel, or of one role of it, by which text is better and why.
 
         In a trace every role of a panel that was asked at once has a run of its own.
@@ -84,16 +84,16 @@ class VoteSteps(role_selection.RoleSteps):
         voting = self.options.voting
         measured = voting.confidence in {"auto", "logprobs"}
         own: dict[str, Any] = {
-            "measure": replies.confidences if measured else None,
+            "measure": tally.confidences if measured else None,
             "sampled": voting.replies > 1,
             "logprobs": measured,
         }
         if not voting.batch:
             own |= {"label": "role", "shares_material": True}
-            return self.context.question("vote", replies.RoleVote, "vote_alone", **own)
-        shape = replies.votes_shape(len(voters))
+            return self.context.question("vote", tally.RoleVote, "vote_alone", **own)
+        shape = tally.votes_shape(len(voters))
         own |= {"label": "vote", "shares_material": voting.replies > 1}
-        own |= {"partial": reading.lax_shape(tuple(replies.unit_names(len(voters))))}
+        own |= {"partial": reading.lax_shape(tuple(tally.unit_names(len(voters))))}
         return self.context.question("vote", shape, "vote", **own)
 
     def _variables(
@@ -115,13 +115,13 @@ class VoteSteps(role_selection.RoleSteps):
             "instructions": f"{material['instructions']}{material['reference']}".rstrip(),
         }
 
-    def _place(self, call: replies.Call) -> str:
+    def _place(self, call: tally.Call) -> str:
         """The part of a call's name that tells it from similar calls: order, sample."""
         marks = [ORDER_NAMES[call.order]] if self.options.orders != "none" else []
         marks += [f"sample {call.sample + 1}"] if self.options.voting.replies > 1 else []
         return f" ({', '.join(marks)})" if marks else ""
 
-    async def tally(self, state: replies.DRPEState, account: Account) -> effects.Update:
+    async def tally(self, state: tally.DRPEState, account: Account) -> effects.Update:
         """Sum the weighed votes for each text, and prefer as the rule of orders says."""
         options, roles = self.options, state["roles"]
         ballots, unweighed = tally.weighed(state["ballots"], options.voting.confidence)

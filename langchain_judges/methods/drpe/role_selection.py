@@ -18,7 +18,7 @@ from langchain_judges.asking.embeddings import SentenceEmbeddings, default_embed
 from langchain_judges.asking.question import Account, Question, Reply
 from langchain_judges.methods import declaration, tasks
 from langchain_judges.methods.drpe.options import DRPE, WORDS, Panel
-from langchain_judges.methods.drpe.replies import DRPEState, readers_shape
+from langchain_judges.methods.drpe.tally import DRPEState, readers_shape
 from langchain_judges.methods.pairs import PairState, PairSteps, ShownPair, coin_side, pair_of
 from langchain_judges.orders import Order
 from langchain_judges.rows import fences, texts

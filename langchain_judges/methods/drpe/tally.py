@@ -1,17 +1,143 @@
-"""From ballots to a verdict: votes by role, and the sums of the paper's equation 4."""
+"""State and replies of the DRPE judge, and from ballots to a verdict: equation 4 of the paper."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from statistics import fmean
+from typing import Any, Literal, NamedTuple
 
+from langchain_core.messages import AIMessage
+from pydantic import BaseModel, Field, create_model
+
+from langchain_judges.asking import reading, reply_text
 from langchain_judges.asking.question import Account, Reply
-from langchain_judges.asking.reading import Problem, check
 from langchain_judges.methods.drpe.options import DRPE, ConfidenceKind
-from langchain_judges.methods.drpe.replies import Call, RoleBallot, RoleVote, unit_names
-from langchain_judges.methods.pairs import OrderAnswer, first_reason, order_verdict
-from langchain_judges.orders import ORDER_NAMES, Order, naming_ab, prefer, preferred_slot
+from langchain_judges.methods.pairs import OrderAnswer, PairState, first_reason, order_verdict
+from langchain_judges.orders import ORDER_NAMES, Order, Slot, naming_ab, prefer, preferred_slot
 from langchain_judges.verdict import Failure, FailureReason, Preference, Role, Verdict, Vote
+
+
+class RoleBallot(Vote):
+    """One role's vote in one order and sample, before they are summed.
+
+    Attributes:
+        position: Of the role in the panel.
+    """
+
+    position: int
+    order: Order
+    sample: int
+
+
+class DRPEState(PairState, total=False):
+    """State of the graph; every value is plain JSON.
+
+    Attributes:
+        proposed: The roles a model named, coarse before fine, before any were chosen.
+        roles: The panel.
+        score_norm: The sum for A over its number of valid votes: what the protocol correlates.
+        roles_key: Equal keys mean that the roles may be used again.
+        task: What was judged: the name of a task, or `"own"`.
+    """
+
+    proposed: list[Role]
+    roles: list[Role]
+    ballots: list[RoleBallot]
+    votes: list[Vote]
+    score_norm: float | None
+    roles_key: str
+    task: str
+
+
+class Call(NamedTuple):
+    """Whom one call asks.
+
+    Attributes:
+        roles: The panel.
+        positions: Those of the panel that are asked, as the prompt shows them.
+    """
+
+    roles: Sequence[Role]
+    positions: Sequence[int]
+    order: Order
+    sample: int
+
+    @property
+    def voters(self) -> list[Role]:
+        """The roles that are asked."""
+        return [self.roles[position] for position in self.positions]
+
+
+class Reader(BaseModel):
+    """A kind of reader, as a model names it; one without a description is dropped later."""
+
+    type: str = Field(json_schema_extra={"maxLength": 40})
+    description: str
+
+
+# What a text wants, as the model that names its readers says.
+WantedTask = Literal["summary", "response"]
+
+
+@cache
+def readers_shape(pool: int, merged: bool = False, *, is_open: bool = False) -> type[BaseModel]:
+    """The shape of a list of `pool` readers; more or fewer are no error.
+
+    Args:
+        pool: Readers.
+        merged: Whether the reply is to the merged prompt, which asks for two lists.
+        is_open: Whether the reply also says what the text asks for.
+    """
+    limit = Field(min_length=1, json_schema_extra={"maxItems": pool, "minItems": pool})
+    names = ("general", "familiarity") if merged else ("readers",)
+    fields: dict[str, Any] = dict.fromkeys(names, (list[Reader], limit))
+    if is_open:
+        fields = {"wanted": (WantedTask, "response"), **fields}
+    return create_model("BothReaders" if merged else "Readers", **fields)
+
+
+class RoleVote(BaseModel):
+    """One role's vote; the reason first, as in the papers."""
+
+    reason: str
+    vote: Slot
+
+
+def unit_names(count: int) -> list[str]:
+    """The names, in a reply, of so many roles."""
+    return [f"role_{number}" for number in range(1, count + 1)]
+
+
+@cache
+def votes_shape(count: int) -> type[BaseModel]:
+    """The shape of the votes of `count` roles: `role_1`, `role_2` …, all required."""
+    return reading.shape_of("Votes", dict.fromkeys(unit_names(count), RoleVote))
+
+
+# Of a role's reply whose tokens count.
+PARTS = ("reason", "vote")
+
+
+def confidences(message: AIMessage, data: Mapping[str, object]) -> dict[str, list[float | int]]:
+    """`{"role_1": [confidence, tokens], …}` of the roles whose tokens are known.
+
+    Eq. 3 of the paper is taken over the tokens of the reason and the vote themselves: no
+    names, quotes or commas, which the format and not the role decides.
+    """
+    letters = reply_text.Spelling.of(message)
+    if letters is None:
+        return {}
+    places = reply_text.json_spans(letters.text)
+    measured = {
+        # A role that was asked alone has no name in its reply.
+        str(path[0]) if len(path) > 1 else "role_1": letters.confidence(
+            [places[*path[:-1], part] for part in PARTS if (*path[:-1], part) in places]
+        )
+        for path in places
+        if path[-1:] == ("vote",)
+    }
+    return {unit: list(confidence) for unit, confidence in measured.items() if confidence}
 
 
 def read_ballots(
@@ -32,11 +158,11 @@ def read_ballots(
     names = unit_names(len(call.positions))
     for name, position, role in zip(names, call.positions, call.voters, strict=True):
         part = reply.data.get(name) if batch else reply.data
-        vote, _ = check(part, RoleVote)
+        vote, _ = reading.check(part, RoleVote)
         if vote is None:
             reason: FailureReason = "missing" if part is None else "invalid_label"
             detail = f"no vote for 1 or 2 from {role['type']}{place}: {str(part)[:80]}"
-            failures.append(Problem(reason, detail).failure("vote", role["type"]))
+            failures.append(reading.Problem(reason, detail).failure("vote", role["type"]))
             continue
         measured = reply.measured.get(name)
         ballots.append(
@@ -71,8 +197,8 @@ def weighed(
             for ballot in ballots
         ]
         detail = "every vote weighs one: the model gave no token log-probabilities"
-        return plain, [Problem("no_logprobs", detail).failure("vote", "panel")]
-    missing = Problem("no_logprobs", "the vote needs token log-probabilities, none came")
+        return plain, [reading.Problem("no_logprobs", detail).failure("vote", "panel")]
+    missing = reading.Problem("no_logprobs", "the vote needs token log-probabilities, none came")
     measured = [ballot for ballot in ballots if ballot["confidence"] is not None]
     return measured, [missing.failure("vote", ballot["role"]) for ballot in unmeasured]
 
@@ -129,8 +255,8 @@ def order_sums(votes: Sequence[Vote]) -> dict[str, float]:
 
 def divided(by_order: Mapping[Order, Sequence[Vote]]) -> list[Failure]:
     """A failure for every role whose samples in an order are even."""
-    detail = "as many samples for A as for B ({order}): the role has no vote"
-    problems = {o: Problem("missing", detail.format(order=ORDER_NAMES[o])) for o in by_order}
+    detail = "as many samples for A as for B ({}): the role has no vote"
+    problems = {o: reading.Problem("missing", detail.format(ORDER_NAMES[o])) for o in by_order}
     return [
         problems[order].failure("vote", vote["role"])
         for order, votes in by_order.items()

@@ -10,7 +10,7 @@ from langchain_judges.asking.question import Account, Reply, sample_seed
 from langchain_judges.asking.reading import Problem
 from langchain_judges.methods import declaration, tasks
 from langchain_judges.methods.pairs import PairSteps, ShownPair, pair_of, seeded
-from langchain_judges.methods.sc2 import replies, tally
+from langchain_judges.methods.sc2 import tally
 from langchain_judges.methods.sc2.options import SC2, WORDS
 from langchain_judges.options import factory
 from langchain_judges.orders import ORDER_NAMES, Order, naming, naming_ab, preferred_slot
@@ -23,25 +23,25 @@ class SC2Steps(PairSteps):
     """The steps of the method, in the order of the graph."""
 
     options: SC2
-    state = replies.SC2State
+    state = tally.SC2State
 
     def phases(self) -> Sequence[declaration.Phase]:
         """Aspects, tables, tournament, preference."""
         return [self.aspects, self.tables, self.tournament, self.preference]
 
-    async def aspects(self, state: replies.SC2State, account: Account) -> Update:
+    async def aspects(self, state: tally.SC2State, account: Account) -> Update:
         """Settle the aspects: the caller's, or those that most online samples name."""
         numbers = range(1, self.options.proposals + 1)
         steps = [self._proposed(pair_of(state), n, account.part()) for n in numbers]
         proposals = [each for each in await gather(steps) if each]
-        named = replies.by_frequency([proposal["aspects"] for proposal in proposals])
+        named = tally.by_frequency([proposal["aspects"] for proposal in proposals])
         aspects = list(self.options.phrases) or named[: self.options.n_aspects]
         emit_each("aspect", "aspects", aspects)
         return {"proposals": proposals, "aspects": aspects}
 
     async def _proposed(
         self, pair: ShownPair, number: int, account: Account
-    ) -> replies.AspectProposal | None:
+    ) -> tally.AspectProposal | None:
         """The aspects that one sample names."""
         options = self.options
         variables = {
@@ -49,22 +49,22 @@ class SC2Steps(PairSteps):
             "question": options.aim["question"],
             "n_aspects": options.n_aspects,
         }
-        shape, several = replies.aspects_shape(options.n_aspects), options.proposals > 1
+        shape, several = tally.aspects_shape(options.n_aspects), options.proposals > 1
         question = self.context.question("aspects", shape, sampled=True, shares_material=several)
         unit = f"sample {number}" if several else ""
         seed = sample_seed(options.seed, number)
         reply = await ask(question, variables, account, unit=unit, seed=seed)
         if not reply.data:
             return None
-        if aspects := replies.distinct_phrases(reply.data["aspects"], options.n_aspects):
-            proposal = replies.AspectProposal(sample=number, aspects=aspects)
+        if aspects := tally.distinct_phrases(reply.data["aspects"], options.n_aspects):
+            proposal = tally.AspectProposal(sample=number, aspects=aspects)
             emit("proposal", "aspects", proposal)
             return proposal
         blank = Problem("empty", "the reply names no aspect")
         account.fail([blank.failure("aspects", f"sample {number}")])
         return None
 
-    async def tables(self, state: replies.SC2State, account: Account) -> Update:
+    async def tables(self, state: tally.SC2State, account: Account) -> Update:
         """Sample the tables; without aspects there is none."""
         pair, aspects = pair_of(state), state["aspects"]
         numbers = list(range(1, self.options.samples + 1)) if aspects else []
@@ -75,10 +75,10 @@ class SC2Steps(PairSteps):
 
     async def _table(
         self, pair: ShownPair, aspects: Sequence[str], number: int, account: Account
-    ) -> replies.ComparisonTable:
+    ) -> tally.ComparisonTable:
         """One table: a row for each aspect, of what is shared and what is not."""
         limit = self.context.adapters["table"].text_limit
-        whole, part = replies.table_shapes(len(aspects), limit)
+        whole, part = tally.table_shapes(len(aspects), limit)
         variables = {
             **self._material(pair, "AB"),
             "aspects": "\n".join(f"{i}. {name}" for i, name in enumerate(aspects, 1)),
@@ -97,7 +97,7 @@ class SC2Steps(PairSteps):
         emit("table", "table", table)
         return table
 
-    async def tournament(self, state: replies.SC2State, account: Account) -> Update:
+    async def tournament(self, state: tally.SC2State, account: Account) -> Update:
         """Let the tables meet, round by round, until one is left; invalid ones take no part."""
         tables = {table["number"]: table for table in state["tables"] if table["valid"]}
         if not tables:
@@ -107,7 +107,7 @@ class SC2Steps(PairSteps):
         pair, mode = pair_of(state), self.options.inference
         seed = f"{self._chance(pair)}:"
         contenders = tally.seeded_order(tables, seed)
-        bracket: list[replies.TableMatch] = []
+        bracket: list[tally.TableMatch] = []
         number = 0
         while len(contenders) > 1:
             number += 1
@@ -125,9 +125,9 @@ class SC2Steps(PairSteps):
         self,
         pair: ShownPair,
         place: tuple[int, int],
-        tables: Sequence[replies.ComparisonTable],
+        tables: Sequence[tally.ComparisonTable],
         account: Account,
-    ) -> replies.TableMatch:
+    ) -> tally.TableMatch:
         """A match, won by the more consistent table; by a coin where the reply names neither.
 
         Args:
@@ -137,7 +137,7 @@ class SC2Steps(PairSteps):
             account: Of the match.
         """
         numbers = [table["number"] for table in tables]
-        match: replies.TableMatch = {
+        match: tally.TableMatch = {
             "round": place[0],
             "match": place[1],
             "tables": numbers,
@@ -159,11 +159,11 @@ class SC2Steps(PairSteps):
         self,
         pair: ShownPair,
         place: tuple[int, int],
-        tables: Sequence[replies.ComparisonTable],
+        tables: Sequence[tally.ComparisonTable],
         account: Account,
-    ) -> tuple[int, replies.DecidedBy, str]:
+    ) -> tuple[int, tally.DecidedBy, str]:
         """The winner that the comparator names or a coin decides, and why."""
-        first, second = (replies.in_prompt(table["rows"]) for table in tables)
+        first, second = (tally.in_prompt(table["rows"]) for table in tables)
         one, other = (table["number"] for table in tables)
         variables = {
             **self._material(pair, "AB"),
@@ -173,8 +173,8 @@ class SC2Steps(PairSteps):
             "table_2": second,
         }
         name = f"match {place[0]}.{place[1]}: table {one} vs table {other}"
-        shape = replies.Decision if self.options.wording == "own" else replies.EvenDecision
-        parse = replies.DECISION.parse
+        shape = tally.Decision if self.options.wording == "own" else tally.EvenDecision
+        parse = tally.DECISION.parse
         question = self.context.question("match", shape, parse=parse, label="{unit}")
         reply = await ask(question, variables, account, unit=name)
         said = reply.data["more_consistent"] if reply.data else None
@@ -186,7 +186,7 @@ class SC2Steps(PairSteps):
         why = naming(why, {"1": f"{one}", "2": f"{other}"}, "table")
         return one if said == "1" else other, "comparator", why
 
-    async def preference(self, state: replies.SC2State, account: Account) -> Update:
+    async def preference(self, state: tally.SC2State, account: Account) -> Update:
         """Ask in every order which text is preferred, and combine the orders."""
         options, pair = self.options, pair_of(state)
         table = state["table"]
@@ -197,12 +197,12 @@ class SC2Steps(PairSteps):
         return {"choices": choices, "verdict": tally.decide(options, choices, account, how)}
 
     async def _preferred(
-        self, pair: ShownPair, table: replies.ComparisonTable | None, order: Order, account: Account
-    ) -> replies.PreferenceReply | None:
+        self, pair: ShownPair, table: tally.ComparisonTable | None, order: Order, account: Account
+    ) -> tally.PreferenceReply | None:
         """The text that one reply prefers, shown the table where there is one."""
-        rows = replies.in_prompt(table["rows"], order) if table else ""
+        rows = tally.in_prompt(table["rows"], order) if table else ""
         note = WORDS["table_notes"][self.options.wording]
-        if order == "BA" and table and replies.may_number(table["rows"]):
+        if order == "BA" and table and tally.may_number(table["rows"]):
             note += WORDS["turned"]
         shown = WORDS["table_material"].format(table_fence=fence(rows), table=rows, note=note)
         variables = {
@@ -214,15 +214,15 @@ class SC2Steps(PairSteps):
         unit = ORDER_NAMES[order] if len(self.options.order_list) > 1 else ""
         question = self.context.question(
             "preference",
-            replies.Preferred,
-            parse=replies.PREFERRED.parse,
-            measure=replies.PREFERRED.measure,
+            tally.Preferred,
+            parse=tally.PREFERRED.parse,
+            measure=tally.PREFERRED.measure,
             logprobs=True,
         )
         reply = await ask(question, variables, account, unit=unit, order=order)
         if not reply.data:
             return None
-        choice: replies.PreferenceReply = {
+        choice: tally.PreferenceReply = {
             "order": order,
             "preference": preferred_slot(order, reply.data["preferred"]),
             "probability": reply.measured.get("label"),
@@ -252,7 +252,7 @@ class SC2Steps(PairSteps):
         """Render the worked examples, with their tables or without."""
         shots = []
         for example in self.options.worked:
-            table = f"{replies.in_prompt(example['rows'])}\n" if tables else ""
+            table = f"{tally.in_prompt(example['rows'])}\n" if tables else ""
             reply = {"comparison": example["comparison"], "preferred": example["preferred"]}
             shots.append((example, table, reply))
         return tasks.shown_examples(shots)
@@ -260,14 +260,14 @@ class SC2Steps(PairSteps):
 
 def _read_table(
     reply: Reply, aspects: Sequence[str], number: int, account: Account
-) -> replies.ComparisonTable:
+) -> tally.ComparisonTable:
     """The table of a reply; what it lacks is booked."""
     if reply.data is None:
         return {"number": number, "rows": [], "valid": False}
-    rows, cut = replies.within(replies.read_rows(reply.data, aspects))
-    empty, problems = replies.silent_rows(rows), list[Problem]()
+    rows, cut = tally.within(tally.read_rows(reply.data, aspects))
+    empty, problems = tally.silent_rows(rows), list[Problem]()
     if cut:
-        detail = f"cells on {', '.join(cut)} were cut at {replies.CELL_SIZE} characters"
+        detail = f"cells on {', '.join(cut)} were cut at {tally.CELL_SIZE} characters"
         problems.append(Problem("input_cut", detail))
     valid = 2 * len(empty) < len(rows)
     if reply.problem:

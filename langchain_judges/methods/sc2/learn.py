@@ -18,7 +18,7 @@ from langchain_judges.asking.question import Account, Question, Reply, run_of
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.methods import declaration, pairs, tasks
 from langchain_judges.methods.context import instructions_block
-from langchain_judges.methods.sc2 import replies
+from langchain_judges.methods.sc2 import tally
 from langchain_judges.methods.sc2.options import PROMPTS, WORDS, AspectSet
 from langchain_judges.options import NotSerialisable, Owner, Rule, with_options
 from langchain_judges.rows import checks, fences, fields, files
@@ -164,7 +164,7 @@ async def _learn(model: ModelLike, texts: Iterable[TextLike], options: LearnOpti
         step="extract",
         adapter=adapter.ModelAdapter(model, options.temperature),
         prompt=prompts["extract"],
-        reply_schema=replies.Extracted,
+        reply_schema=tally.Extracted,
         version=version,
         repairs=options.repairs,
         cache=options.cache,
@@ -178,12 +178,12 @@ async def _learn(model: ModelLike, texts: Iterable[TextLike], options: LearnOpti
         extract,
         step="consolidate",
         prompt=prompts["consolidate"],
-        reply_schema=replies.merged_shape(options.n),
+        reply_schema=tally.merged_shape(options.n),
     )
     merged = await _merge(consolidate, phrases[:MERGED], options)
     named = [*(merged.data or {}).values(), *phrases]
     learned: AspectSet = {
-        "aspects": replies.distinct_phrases(named, options.n),
+        "aspects": tally.distinct_phrases(named, options.n),
         "task": options.shared["question"],
         "prompt_version": version,
         "model": extract.adapter.identity,
@@ -207,9 +207,9 @@ async def _named(
     failures += [
         reading.Problem("empty", "the reply names no aspect").failure("extract", f"text {number}")
         for number, reply in enumerate(answers, 1)
-        if reply.data and not replies.distinct_phrases(reply.data["aspects"])
+        if reply.data and not tally.distinct_phrases(reply.data["aspects"])
     ]
-    phrases = replies.by_frequency([reply.data["aspects"] for reply in answers if reply.data])
+    phrases = tally.by_frequency([reply.data["aspects"] for reply in answers if reply.data])
     if len(phrases) < options.n:
         raise OptionError(
             f"{options.n} aspects were wanted, and {len(phrases)} found in {len(corpus)} texts"
@@ -237,7 +237,7 @@ async def _merge(question: Question, phrases: Sequence[str], options: LearnOptio
 
 def _too_few(merged: Reply, n: int) -> list[Failure]:
     """The failure of merging to fewer aspects; the most frequent fill the gap."""
-    found = len(replies.distinct_phrases((merged.data or {}).values()))
+    found = len(tally.distinct_phrases((merged.data or {}).values()))
     if not merged.data or found >= n:
         return []
     detail = f"{found} distinct aspects came of {n}; the most frequent fill up"

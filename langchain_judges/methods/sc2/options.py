@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import unicodedata
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, Literal, cast
 
 from annotated_types import Ge
 from pydantic import PlainValidator
@@ -15,13 +16,16 @@ from langchain_judges import options, verdict
 from langchain_judges.asking.models import ModelLike
 from langchain_judges.errors import OptionError
 from langchain_judges.methods import declaration, pairs, tasks
-from langchain_judges.methods.sc2.replies import Inference, normal_form
 from langchain_judges.orders import OrderRule
 from langchain_judges.rows.files import json_in
 
 PROMPTS = "sc2/prompts.yaml"
 # What the prompts are filled with.
 WORDS = pairs.words_in(PROMPTS)
+_ARTICLES = {"the", "a", "an"}
+
+# How the best table is found; `create_sc2_judge` explains each.
+Inference = Literal["tournament", "exact", "random"]
 
 
 class AspectSet(TypedDict):
@@ -44,6 +48,29 @@ class AspectSet(TypedDict):
 
 # Aspects as callers give them: a list, what `learn_aspects` returned, or the file of it.
 AspectsLike = Sequence[str] | AspectSet | str | os.PathLike[str]
+
+
+def normal_form(phrase: str) -> str:
+    """A phrase in lower case, without articles and punctuation, in the singular.
+
+    >>> normal_form("The main Arguments.")
+    'main argument'
+    """
+    text = unicodedata.normalize("NFC", phrase.casefold())
+    # The number sign tells C# from C; letters of some scripts are joined by marks.
+    parted = [
+        " " if unicodedata.category(char)[0] == "P" and char != "#" else char for char in text
+    ]
+    words = "".join(parted).split()
+    return " ".join(map(_singular, [word for word in words if word not in _ARTICLES] or words))
+
+
+def _singular(word: str) -> str:
+    if len(word) > 4 and word.endswith("ies"):
+        return word[:-3] + "y"
+    if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")):
+        return word[:-1]
+    return word
 
 
 def load_aspects(path: str | os.PathLike[str]) -> AspectSet:
