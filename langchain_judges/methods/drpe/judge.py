@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from statistics import fmean
 from typing import Any
 
-from langchain_judges.asking import effects, reading
+from langchain_core.embeddings import Embeddings
+
+from langchain_judges.asking import effects, reading, reply_log
 from langchain_judges.asking.ask import ask, traced
-from langchain_judges.asking.question import Account, Question, sample_seed
-from langchain_judges.methods import declaration, pairs
+from langchain_judges.asking.embeddings import SentenceEmbeddings, default_embeddings, embedded
+from langchain_judges.asking.question import Account, Question, Reply, sample_seed
+from langchain_judges.methods import declaration, pairs, tasks
 from langchain_judges.methods.drpe import role_selection, tally
-from langchain_judges.methods.drpe.options import DRPE, sets_mark
+from langchain_judges.methods.drpe.options import DRPE, WORDS, Panel, sets_mark
 from langchain_judges.options import factory
 from langchain_judges.orders import ORDER_NAMES, Order
-from langchain_judges.verdict import Pair, Role, not_judged, why_not
+from langchain_judges.rows import fences, texts
+from langchain_judges.verdict import Failure, Pair, Role, not_judged, why_not
 
 
-class VoteSteps(role_selection.RoleSteps):
-    """All steps: after those that find the roles, those that ask the panel, and decide."""
+class DRPESteps(pairs.PairSteps):
+    """The steps of the method: those that find the roles, ask the panel, and decide."""
 
+    options: DRPE
     state = tally.DRPEState
 
     def phases(self) -> Sequence[declaration.Phase]:
@@ -31,6 +38,132 @@ class VoteSteps(role_selection.RoleSteps):
         """The embedder; and the wording of the sets, which decides what sits by task."""
         sets = {"sets": sets_mark()} if self.panel.by_task else {}
         return {"embeddings": type(self.embeddings).__name__, **sets}
+
+    def task(self, pair: Pair) -> tuple[str, tasks.Task]:
+        """The task of a pair, and its name."""
+        return tasks.choose_task(self.options.task, pair)
+
+    def orders(self, pair: Pair) -> tuple[Order, ...]:
+        """The orders to ask; where it is one, a coin may choose it."""
+        options = self.options
+        if options.orders != "none" or options.voting.first == "reference":
+            return options.order_list
+        return ("AB",) if pairs.coin_side(pair, options.seed) == "A" else ("BA",)
+
+    @cached_property
+    def embeddings(self) -> Embeddings:
+        """The embedder of the roles, where they are clustered."""
+        clusters = self.panel.clustering and self.panel.dynamic
+        if self.options.embeddings or not clusters:
+            return self.options.embeddings or SentenceEmbeddings()
+        return default_embeddings(", or no readers: `preset=manual`, or `panel.dynamic` 0")
+
+    @cached_property
+    def panels(self) -> effects.SingleFlight[tuple[list[Role], list[Failure]]]:
+        """The panels that were seated, for rows of the same text."""
+        return effects.SingleFlight()
+
+    @property
+    def panel(self) -> Panel:
+        """Who sits."""
+        return self.options.panel
+
+    def begin(self, state: pairs.PairState, account: Account) -> effects.Update:
+        """Check the pair, and say what it is about and whose roles it may share."""
+        update = super().begin(state, account)
+        name, task = self.task(pairs.pair_of(state))
+        return {**update, "task": name, "roles_key": self.key(self._context(state), task)}
+
+    async def roles(self, state: tally.DRPEState, account: Account) -> effects.Update:
+        """Seat the panel: the static judges, and diverse readers of the text."""
+        pair = pairs.pair_of(state)
+        replies = await self._replies(pair, account) if self.panel.dynamic else {}
+        # Readers beyond those that were asked for would be votes that nobody counted on.
+        distinct = role_selection.distinct_roles(role_selection.proposals(replies))
+        proposed = role_selection.first_of_each_kind(distinct, self.panel.readers)
+        kinds = ((reply.data or {}).get("wanted") for reply in replies.values())
+        if wanted := next(filter(None, kinds), None):
+            pair["task_kind"] = wanted
+        name, task = self.task(pair)
+        static = self.panel.static_roles(task)
+        names = {role["type"].casefold() for role in static}
+        new = [role for role in proposed if role["type"].casefold() not in names]
+        roles = [*static, *await self._seated(new, account)]
+        effects.emit_each("role", "roles", roles)
+        said = {"task": name, "task_kind": wanted} if wanted else {}
+        return {"proposed": proposed, "roles": roles, **said}
+
+    def _context(self, pair: Pair) -> str:
+        """The text that the role prompts see."""
+        if self.panel.context == "candidate":
+            return texts.shown(pair["output_a"])
+        return texts.shown_task(pair["input"])
+
+    def key(self, text: str, task: tasks.Task) -> str:
+        """A key that is equal where the same roles would be found."""
+        identity = self.context.adapters["roles"].identity
+        view = [fences.unsealed(text), self.panel.as_json(), identity, self.context.version]
+        about = [self._sought(task), self.panel.static_roles(task)]
+        return reply_log.key_of([view, about, self.options.seed])[:16]
+
+    async def _replies(self, pair: pairs.ShownPair, account: Account) -> dict[str, Reply]:
+        """Ask for readers of both kinds; rows of the same text share the replies.
+
+        Where nobody says what the texts are, the model that reads the request does.
+        """
+        panel, text = self.panel, self._context(pair)
+        open_task = panel.context == "article" and tasks.is_unsaid(self.options.task, pair)
+        variables = {
+            "fence_text": fences.fence(text),
+            "text": text,
+            "sought": self._sought(self.task(pair)[1]),
+            "pool": panel.readers,
+            "wanted": WORDS["wanted"] if open_task else "",
+        }
+        shape = tally.readers_shape(panel.readers, panel.merged_prompt, is_open=open_task)
+        kinds, asks = self.options.kinds, []
+        for kind in kinds:
+            question = self.context.question("roles", shape, kind, is_shared=True)
+            asks.append(ask(question, variables, account.part(), unit=kind))
+        return dict(zip(kinds, await effects.gather(asks), strict=True))
+
+    async def _seated(self, pool: list[Role], account: Account) -> list[Role]:
+        """Choose the diverse ones."""
+        target, seats = self.panel.dynamic, pool
+        if len(pool) < target and (pool or not account.failures):
+            few = reading.Problem("missing", f"{len(pool)} usable roles came, {target} were wanted")
+            account.fail([few.failure("roles", "")])
+        if self.panel.clustering and pool:
+            key = json.dumps([pool, target])
+            (seats, failures), _ = await self.panels.get(
+                key, lambda: self._diverse(pool, target), lambda seated: not seated[1]
+            )
+            account.fail(failures)
+        return seats
+
+    def _sought(self, task: tasks.Task) -> str:
+        """The text that readers read: something for the text shown, or that text itself."""
+        return "this text" if self.panel.context == "candidate" else task["sought"]
+
+    async def _diverse(self, pool: list[Role], seats: int) -> tuple[list[Role], list[Failure]]:
+        """One role for each cluster; the first ones, where the embedder fails."""
+        vectors, failures = await embedded(
+            self.embeddings,
+            [declaration.with_name(role["type"], role["description"]) for role in pool],
+            step="roles",
+            unit="clustering",
+            instead="roles were not clustered, the first ones sit",
+        )
+        if vectors is None:
+            return pool[:seats], failures
+        # Loading scikit-learn and clustering take long enough to hold up a loop.
+        medoids = await effects.aside(lambda: self._medoids(vectors, seats))
+        return [pool[i] for i in sorted(medoids[:seats])], failures
+
+    def _medoids(self, vectors: Sequence[Sequence[float]], seats: int) -> list[int]:
+        if self.panel.clustering == "kmeans":
+            return role_selection.kmeans_medoids(vectors, seats, self.options.seed)
+        return role_selection.dbscan_medoids(vectors)
 
     async def vote(self, state: tally.DRPEState, account: Account) -> effects.Update:
         """Ask the panel, or each of its roles, in every order and as often as sampled."""
@@ -146,5 +279,5 @@ class VoteSteps(role_selection.RoleSteps):
         return {"votes": votes, "score_norm": score_norm, "verdict": verdict}
 
 
-build = VoteSteps.build
+build = DRPESteps.build
 create_drpe_judge = factory(DRPE, build, "create_drpe_judge")
