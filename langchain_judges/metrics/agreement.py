@@ -52,19 +52,14 @@ def labelled(
     answers, truths = inputs.as_list(judge), inputs.as_list(labels)
     clusters = inputs.as_list(options.get("groups"))
     inputs.same_length(judge=answers, labels=truths, groups=clusters)
-    items = [(index, label) for index, label in enumerate(truths) if not inputs.is_missing(label)]
-    readings = [inputs.value_of(answers[index]) for index, _ in items]
-    failed = Counter(reason for value, reason in readings if value is None)
-    failed[NO_LABEL] = len(truths) - len(items)
-    pairs = [(value, label) for (value, _), (_, label) in zip(readings, items, strict=True)]
-    sides = [
-        [v for own in side for v in inputs.as_votes(cast("Any", own))]
-        for side in zip(*pairs, strict=True)
-    ]
+    cases = inputs.cases_of([inputs.bare(cast("Any", truths), NO_LABEL)])
+    values, failed = inputs.values_of(inputs.take(answers, cases.indices))
+    pairs: list[Any] = list(zip(values, *cases.columns, strict=True))
+    sides = [[v for own in side for v in inputs.as_votes(own)] for side in zip(*pairs, strict=True)]
     if sides:
         inputs.check_labels(*sides)
-    groups = inputs.take(clusters, [index for index, _ in items])
-    return pairs, failed, {**options, "groups": groups}
+    groups = inputs.take(clusters, cases.indices)
+    return pairs, failed + cases.failed, {**options, "groups": groups}
 
 
 def accuracy(
