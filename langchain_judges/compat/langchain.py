@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -69,7 +70,7 @@ def load_evaluator(
         raise OptionError(f"`criteria` must be among {sorted(_QUESTIONS)}, got {unknown[0]!r}")
     if is_pair and prompt is None:
         judge = create_relative_judge(llm, criteria=asked)
-        return ClassicEvaluator(name, "pairwise_string", labeled, _preference_result(judge))
+        return ClassicEvaluator(name, "pairwise_string", labeled, partial(_prefer, judge))
     lines = "\n".join(f"{each}: {text}" if text else each for each, text in asked.items())
     field, values, read = _FORMS[kind]
     of_score = {"type": "integer" if field == "score" else "string", "enum": values}
@@ -81,7 +82,7 @@ def load_evaluator(
     asks = OwnPromptJudge(filled, judge=llm, output_schema=form, parse=read)
     named = {**_TITLES, "criteria": "-".join(asked), "pairwise_string": name}
     title = named.get(kind, f"{kind}:{'-'.join(asked)}")
-    evaluate = _chosen(asks) if is_pair else _scored(asks, kind, normalize_by)
+    evaluate = partial(_choose, asks) if is_pair else partial(_score, asks, kind, normalize_by)
     return ClassicEvaluator(title, kind, labeled, evaluate)
 
 
@@ -117,70 +118,58 @@ def _read_grade(text: str) -> dict[str, Any] | None:
     return {"reasoning": text.strip(), "value": found[1]} if found else None
 
 
-def _marked(field: str, values: Sequence[Any]) -> Parse:
-    """A reader of replies with one of some values, such as `[[7]]`."""
-    named = {str(each): each for each in values}
-
-    def read(text: str) -> dict[str, Any] | None:
-        found = re.findall(r"\[\[(.*?)\]\]", text)
-        is_one = len(found) == 1 and found[0] in named
-        return {"reasoning": text, field: named[found[0]]} if is_one else None
-
-    return read
+def _read_mark(field: str, values: Sequence[Any], text: str) -> dict[str, Any] | None:
+    """Read a reply with one of some values, such as `[[7]]`."""
+    found = re.findall(r"\[\[(.*?)\]\]", text)
+    said = [value for value in values if [str(value)] == found]
+    return {"reasoning": text, field: said[0]} if said else None
 
 
 _SCORES, _CHOICES = [*range(1, 11)], [*_SWAPPED]
 # By kind: what a reply says beside its reasoning, and how one in plain words is read.
 _FORMS: Mapping[str, tuple[str, list[Any], Parse]] = {
     "criteria": ("value", ["Y", "N"], _read_value),
-    "score_string": ("score", _SCORES, _marked("score", _SCORES)),
-    "pairwise_string": ("value", _CHOICES, _marked("value", _CHOICES)),
+    "score_string": ("score", _SCORES, partial(_read_mark, "score", _SCORES)),
+    "pairwise_string": ("value", _CHOICES, partial(_read_mark, "value", _CHOICES)),
     **dict.fromkeys(_TITLES, ("value", ["CORRECT", "INCORRECT"], _read_grade)),
 }
 # From `input`, `output`, `other` and `reference` to a result.
 _Evaluate = Callable[[dict[str, Any]], Coroutine[Any, Any, dict[str, Any]]]
 
 
-def _scored(asks: OwnPromptJudge, kind: str, normalize_by: float | None) -> _Evaluate:
-    async def steps(fields: dict[str, Any]) -> dict[str, Any]:
-        given, output, known = fields["input"], fields["output"], fields["reference"]
-        of_qa = {"query": given, "result": output, "answer": known, "context": known}
-        said = await asks.ask(kind, {**fields, **of_qa, "prediction": output})
-        if "value" in said:
-            return {**said, "score": _GRADES[said["value"]]}
-        return {**said, "score": said["score"] / normalize_by} if normalize_by else dict(said)
-
-    return steps
-
-
-def _chosen(asks: OwnPromptJudge) -> _Evaluate:
-    async def steps(fields: dict[str, Any]) -> dict[str, Any]:
-        order = fields["output"], fields["other"]
-        shown = [{"prediction": one, "prediction_b": two} for one, two in (order, order[::-1])]
-        said = await gather([asks.ask("pairwise_string", {**fields, **each}) for each in shown])
-        first, second = said[0]["value"], _SWAPPED[said[1]["value"]]
-        if first == second:
-            value, why = None if first == "C" else first, said[0]["reasoning"]
-        else:
-            reasons = "\n\nIn the other order: ".join(each["reasoning"] for each in said)
-            value, why = None, f"The orders disagree. {reasons}"
-        return {"reasoning": why, "value": value, "score": POINTS[value or "tie"]}
-
-    return steps
+async def _score(
+    asks: OwnPromptJudge, kind: str, normalize_by: float | None, fields: dict[str, Any]
+) -> dict[str, Any]:
+    given, output, known = fields["input"], fields["output"], fields["reference"]
+    of_qa = {"query": given, "result": output, "answer": known, "context": known}
+    said = await asks.ask(kind, {**fields, **of_qa, "prediction": output})
+    if "value" in said:
+        return {**said, "score": _GRADES[said["value"]]}
+    return {**said, "score": said["score"] / normalize_by} if normalize_by else dict(said)
 
 
-def _preference_result(judge: Runnable[Any, Any]) -> _Evaluate:
-    async def steps(fields: dict[str, Any]) -> dict[str, Any]:
-        texts = {"output_a": fields["output"], "output_b": fields["other"]}
-        pair = {"input": fields["input"], "reference": fields.get("reference"), **texts}
-        judged = await Effect.of(judge, "invoke", pair)
-        preference, why = judged["verdict"]["preference"], comment_of(judged["verdict"])
-        if preference is None:
-            raise NotJudgedError(why)
-        value = None if preference == "tie" else preference
-        return {"reasoning": why, "value": value, "score": POINTS[preference]}
+async def _choose(asks: OwnPromptJudge, fields: dict[str, Any]) -> dict[str, Any]:
+    order = fields["output"], fields["other"]
+    shown = [{"prediction": one, "prediction_b": two} for one, two in (order, order[::-1])]
+    said = await gather([asks.ask("pairwise_string", {**fields, **each}) for each in shown])
+    first, second = said[0]["value"], _SWAPPED[said[1]["value"]]
+    if first == second:
+        value, why = None if first == "C" else first, said[0]["reasoning"]
+    else:
+        reasons = "\n\nIn the other order: ".join(each["reasoning"] for each in said)
+        value, why = None, f"The orders disagree. {reasons}"
+    return {"reasoning": why, "value": value, "score": POINTS[value or "tie"]}
 
-    return steps
+
+async def _prefer(judge: Runnable[Any, Any], fields: dict[str, Any]) -> dict[str, Any]:
+    texts = {"output_a": fields["output"], "output_b": fields["other"]}
+    pair = {"input": fields["input"], "reference": fields.get("reference"), **texts}
+    judged = await Effect.of(judge, "invoke", pair)
+    preference, why = judged["verdict"]["preference"], comment_of(judged["verdict"])
+    if preference is None:
+        raise NotJudgedError(why)
+    value = None if preference == "tie" else preference
+    return {"reasoning": why, "value": value, "score": POINTS[preference]}
 
 
 class ClassicEvaluator:
