@@ -150,22 +150,7 @@ def require_labels(
 def by_match(name: str, match: TextComparison) -> Check:
     """A check that matches the response against any of the expected answers."""
     why = f"the response {{}} an expected answer ({name})"
-    return by_right(name, lambda item: matches(match, item), why, ("expected",))
-
-
-def by_right(
-    name: str,
-    is_right: Callable[[Mapping[str, Any]], bool | None],
-    why: str,
-    needs: tuple[str, ...] = (),
-) -> Check:
-    """A check that expects the best label for right responses, the worst for others."""
-
-    def rule(item: Mapping[str, Any], label: Label, labels: Sequence[Label]) -> Doubt | None:
-        right = is_right(item)
-        return None if right is None else label_doubt(right, label, labels, why)
-
-    return Check(name, rule, needs)
+    return custom(lambda item, _: matches(match, item), name, why, ("expected",))
 
 
 def matches(match: TextComparison, item: Mapping[str, Any]) -> bool | None:
@@ -178,20 +163,6 @@ def matches(match: TextComparison, item: Mapping[str, Any]) -> bool | None:
     response = texts.readable(item.get("output") or "")
     results = [match(response, answer) for answer in answers]
     return any(results) or (False if False in results else None)
-
-
-def label_doubt(right: bool, label: Label, labels: Sequence[Label], why: str) -> Doubt | None:
-    """The doubt in a label that is not the best for a right response, or the worst.
-
-    Args:
-        right: Whether the response is right.
-        label: What the judge said.
-        labels: What it may say, worst first.
-        why: The reason, with `{}` for "matches" or "does not match".
-    """
-    due = labels[-1] if right else labels[0]
-    outcome = "matches" if right else "does not match"
-    return None if label == due else Doubt(due, why.replace("{}", outcome))
 
 
 def exact() -> Check:
@@ -247,7 +218,9 @@ def pattern(expression: str | None = None) -> Check:
         return by_match("pattern", lambda text, answer: bool(pattern_of(answer).search(text)))
     regex = pattern_of(expression)
     why = f"the response {{}} {expression!r}"
-    return by_right("pattern", lambda item: bool(regex.search(texts.readable(item["output"]))), why)
+    return custom(
+        lambda item, _: bool(regex.search(texts.readable(item["output"]))), "pattern", why
+    )
 
 
 def annotated(
@@ -312,23 +285,37 @@ def _grade(label: Label, field: str) -> float:
         raise InputError(f"`{field}` must be a number for a threshold, got {label!r}") from exc
 
 
-def custom(function: Callable[[Mapping[str, Any], Label], Any]) -> Check:
+def custom(
+    function: Callable[[Mapping[str, Any], Label], Any],
+    name: str = "",
+    why: str = "",
+    needs: tuple[str, ...] = (),
+) -> Check:
     """A check made of a function from item and label.
 
-    The function returns True where the response is right, False where it is wrong, None
-    where it cannot say; or the right label itself (a number or a text); or a `Doubt`.
+    The function returns True where the response is right, so that the best label is due, False
+    where it is wrong, and the worst is, None where it cannot say; or the right label itself (a
+    number or a text); or a `Doubt`.
+
+    Args:
+        function: The function.
+        name: Of the check; default the function's.
+        why: The reason of a doubt, with `{}` for "matches" or "does not match".
+        needs: The fields of an item that the function reads.
     """
-    name = getattr(function, "__name__", type(function).__name__)
+    name = name or getattr(function, "__name__", type(function).__name__)
+    why = why or f"the response {{}} what {name} wants"
 
     def rule(item: Mapping[str, Any], label: Label, labels: Sequence[Label]) -> Doubt | None:
         result = function(item, label)
         if result is None or isinstance(result, Doubt):
             return result
-        if isinstance(result, bool):
-            return label_doubt(result, label, labels, f"the response {{}} what {name} wants")
-        return None if result == label else Doubt(result, f"{name} says {result}")
+        if not isinstance(result, bool):
+            return None if result == label else Doubt(result, f"{name} says {result}")
+        due, outcome = (labels[-1], "matches") if result else (labels[0], "does not match")
+        return None if label == due else Doubt(due, why.replace("{}", outcome))
 
-    return Check(name, rule)
+    return Check(name, rule, needs)
 
 
 # Every check that needs nothing but its name.
