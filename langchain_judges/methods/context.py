@@ -25,7 +25,7 @@ from langchain_judges.memory.example import Example
 from langchain_judges.memory.recall import Recalled
 from langchain_judges.memory.shown import Recaller, RecallReport, cut_failures
 from langchain_judges.methods.declaration import WORDS, GraphOptions, JudgeOptions, Phase
-from langchain_judges.methods.lookups import CONSULT, LookupOptions, Wanted, consulted
+from langchain_judges.methods.lookups import CONSULT, LookupOptions, consulted
 from langchain_judges.orders import ORDER_NAMES, Order
 from langchain_judges.rows import lookup, media
 from langchain_judges.rows.texts import READ, fitted
@@ -220,7 +220,7 @@ class JudgeContext:
 
     def lookup_question(self) -> Question:
         """The question about look-ups, put to the judge's first model."""
-        first = self.question(next(iter(self.adapters)), Wanted, next(iter(self.prompts)))
+        first = self.question(next(iter(self.adapters)), BaseModel, next(iter(self.prompts)))
         return replace(first, step="consult", prompt=CONSULT)
 
     def unsupported_media(self, row: Mapping[str, object]) -> list[Failure]:

@@ -181,26 +181,14 @@ class LookupState(TypedDict, total=False):
     whole: dict[str, Any] | None
 
 
-class ToolRequest(BaseModel):
-    """One call that a model wants."""
-
-    tool: str
-    arguments: str = Field(description="One JSON object, written as text.")
-
-
-class Wanted(BaseModel):
-    """The calls that a model wants next."""
-
-    calls: list[ToolRequest]
-
-
 @lru_cache(maxsize=64)
-def _wanted_of(names: tuple[str, ...], most: int) -> type[Wanted]:
-    """Shape of a list of calls, whose JSON schema names the tools for models that obey it."""
+def _wanted_of(names: tuple[str, ...], most: int) -> type[BaseModel]:
+    """Shape of the calls that a model wants; it names the tools for models that obey a schema."""
     name = Annotated[str, Field(json_schema_extra={"enum": [*names]})]
-    request = create_model("ToolRequest", __base__=ToolRequest, tool=(name, ...))
+    arguments = Annotated[str, Field(description="One JSON object, written as text.")]
+    request = create_model("ToolRequest", tool=(name, ...), arguments=(arguments, ...))
     calls = Annotated[list[request], Field(json_schema_extra={"maxItems": most})]  # type: ignore[valid-type]  # made here
-    return create_model("Wanted", __base__=Wanted, calls=(calls, ...))
+    return create_model("Wanted", calls=(calls, ...))
 
 
 class _Call(NamedTuple):
@@ -248,7 +236,7 @@ def consulted(
     a node more.
 
     Args:
-        question: By `CONSULT`, in the shape `Wanted`.
+        question: By `CONSULT`; its shape names the tools of a row.
         options: Its tools and limits.
         material: From the state to `material` and `judgment` of the prompt.
         cut: From a row to what says that it is shown in part.

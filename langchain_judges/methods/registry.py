@@ -28,28 +28,13 @@ OwnOptions = TypeVar("OwnOptions", bound="JudgeOptions")
 # Makes a judge of checked options and a model.
 Builder = Callable[[Any, Any], "JudgeGraph"]
 
-_METHODS: Mapping[str, str] = packaged(__package__, "registry.yaml")["methods"]
-_COMBINATIONS: Mapping[str, str] = packaged(__package__, "registry.yaml")["combinations"]
-
-
-def _in_full(homes: Mapping[str, str]) -> dict[str, Any]:
-    return {name: f"{__package__}.{home}" for name, home in homes.items()}
-
-
+_HOMES: Mapping[str, Mapping[str, Any]] = packaged(__package__, "registry.yaml")
 # Each name, and the module and class of its options, loaded when they are asked for.
-METHODS: Lazy[type[JudgeOptions]] = Lazy(_in_full(_METHODS))
-
+METHODS: Lazy[type[JudgeOptions]] = Lazy(_HOMES["methods"])
 # Judges made of other judges, by name; wherever a judge is named, they can be named too.
-COMBINATIONS: Lazy[type[JudgeOptions]] = Lazy(_in_full(_COMBINATIONS))
-
-# By the same names what makes a judge of checked options and a model, or of members: `build` in
-# the `judge.py` of the method's folder, or in its module.
-BUILDERS: Lazy[Builder] = Lazy(
-    _in_full(
-        {name: f"{home.partition('.')[0]}.judge:build" for name, home in _METHODS.items()}
-        | {name: f"{home.partition(':')[0]}:build" for name, home in _COMBINATIONS.items()}
-    )
-)
+COMBINATIONS: Lazy[type[JudgeOptions]] = Lazy(_HOMES["combinations"])
+# By the same names what makes a judge of checked options and a model, or of members.
+BUILDERS: Lazy[Builder] = Lazy(_HOMES["builders"])
 
 
 def method_of(name: str) -> type[JudgeOptions]:

@@ -20,7 +20,7 @@ from langchain_judges.methods import describe, items
 from langchain_judges.methods.allure import label_checks
 from langchain_judges.methods.allure import state as states
 from langchain_judges.methods.allure.prompts import WORDS
-from langchain_judges.methods.declaration import GraphOptions, name_and_text, with_name
+from langchain_judges.methods.declaration import name_and_text, with_name
 from langchain_judges.methods.rubric.options import LabelOptions
 from langchain_judges.methods.rubric.prompts import criterion_words, label_words
 from langchain_judges.verdict import Label, Usage
@@ -81,8 +81,7 @@ def resolve_auditor(
         function = partial(by_label, labels=labels)
         return partial(_by_function, function=function, labels=labels, name="labels")
     if isinstance(auditor, BaseChatModel) or (isinstance(auditor, str) and auditor.strip()):
-        asked, places = _question(auditor, modes, options), options.branches()
-        return _by_model(asked, labels, modes, paid, standard, places)
+        return _by_model(auditor, options, labels, modes, paid, standard)
     if callable(auditor):
         name = getattr(auditor, "__name__", type(auditor).__name__)
         return partial(_by_function, function=auditor, labels=labels, name=name)
@@ -149,10 +148,17 @@ def by_label(proposal: states.AuditProposal, labels: Sequence[Label]) -> dict[st
     return {"answer": "label", "label": label_checks.nearest(item["label"], labels), **fields}
 
 
-def _question(model: models.ModelLike, modes: Mapping[str, str], options: GraphOptions) -> Question:
-    """The question put to a model about each proposal."""
+def _by_model(
+    model: models.ModelLike,
+    options: states.AuditOptions,
+    labels: Sequence[Label],
+    modes: Mapping[str, str],
+    paid: reply_log.ReplyLog,
+    standard: Standard,
+) -> Audit:
+    """Ask a model about each proposal."""
     prompts, version = own_prompts.prompt_set(options.templates, options.prompts)
-    return Question(
+    question = Question(
         method="allure",
         step="audit",
         adapter=adapter.ModelAdapter(model),
@@ -161,16 +167,6 @@ def _question(model: models.ModelLike, modes: Mapping[str, str], options: GraphO
         version=version,
         repairs=options.repairs,
     )
-
-
-def _by_model(
-    question: Question,
-    labels: Sequence[Label],
-    modes: Mapping[str, str],
-    paid: reply_log.ReplyLog,
-    standard: Standard,
-    places: int,
-) -> Audit:
     name = str(question.adapter.identity["name"])
 
     async def answer(proposal: states.AuditProposal) -> tuple[dict[str, object], Usage]:
@@ -191,7 +187,7 @@ def _by_model(
             some = proposals[start : start + _AT_A_TIME]
             keys = [reply_log.key_of("audit", question.version, name, each) for each in some]
             calls = [partial(answer, each) for each in some]
-            replies = await effects.gather(list(map(paid.once, keys, calls)), places)
+            replies = await effects.gather(list(map(paid.once, keys, calls)), options.branches())
             for proposal, (fields, usage) in zip(some, replies, strict=True):
                 answers[proposal["id"]] = fields
                 usages.append(usage)
