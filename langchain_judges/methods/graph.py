@@ -170,45 +170,19 @@ async def run_traced(
     return update
 
 
-def read_input(
-    source: object, schema: Any, most: int | None, read: Callable[[Any], dict[str, Any]]
-) -> object:
-    """The input of a judge as a row with every field.
-
-    Args:
-        source: A dictionary, messages in any form, the state of a graph around the judge;
-            None or a `Command` resumes a run and stays what it is.
-        schema: The `TypedDict` of the judge's input.
-        most: Characters allowed, written as JSON; None: any number.
-        read: Makes texts of what stands in a row.
+def _resumed(command: Command[Any], *, is_client: bool) -> Command[Any]:
+    """What resumes a run.
 
     Raises:
-        InputError: A field is missing, or the row is too long.
+        InputError: It resumes nothing, or does more for a client of a server.
     """
-    if isinstance(source, Command) and most is not None:
-        if source.update or source.goto:
+    if is_client:
+        if command.update or command.goto:
             raise InputError("a client may resume a run, and not update it or choose its node")
-        source = Command(resume=source.resume)  # the server's own has a `goto` that is null
-    if isinstance(source, Command) and source == Command():
+        command = Command(resume=command.resume)  # the server's own has a `goto` that is null
+    if command == Command():
         raise InputError("the command is empty: it resumes nothing")
-    if source is None or isinstance(source, Command):
-        return source
-    needed, optional = _fields(schema)
-    if most is not None and isinstance(source, Mapping):
-        _check_size(source, most)
-    if not isinstance(source, Mapping):
-        names = ", ".join(f"`{key}`" for key in needed)
-        many = "; `judge_many` takes tables and lists" if "output" in names else ""
-        got = type(source).__name__
-        raise InputError(f"the input must be a dictionary with {names}, got {got}{many}")
-    row = read(source)
-    absent = [key for key in needed if row.get(key) is None]
-    if absent:
-        raise without_field(absent[0], row)
-    row = {**dict.fromkeys((*needed, *optional)), **row}
-    if most is not None:
-        check_length("the input", row, most)
-    return row
+    return command
 
 
 def is_unfinished(state: StateSnapshot) -> bool:
@@ -515,27 +489,60 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
         return within_run(config, RowInRun(CallLimiter(places or most or 1, max_calls=most), 0))
 
     def _read(self, source: object, *, is_read: bool = False) -> object:
-        schema, most = self.builder.input_schema, self.bounds.calls
-        if not isinstance(source, Mapping | Command):  # a data class or a model, or no row
+        """The input as a row with every field, and what resumes a run as it is.
+
+        Args:
+            source: A dictionary, messages in any form, the state of a graph around the judge.
+            is_read: Whether a run has made texts of what stands in the row.
+
+        Raises:
+            InputError: A field is missing, or the row is too long.
+        """
+        schema: Any = self.builder.input_schema
+        most = self.bounds.characters
+        if isinstance(source, Command):
+            return _resumed(source, is_client=most is not None)
+        if not isinstance(source, Mapping):  # a data class or a model, or no row
             source = record.record_row(source)
-        if isinstance(source, Mapping):
-            source = with_variables(source, self.fields_named)
-            source = source if is_read else named_row(source, kind_in(schema.__annotations__))
-            source = self.options.given(source)
-        row = read_input(source, schema, self.bounds.characters, dict if is_read else plain_row)
-        if isinstance(row, dict) and row.get(OF_OUTPUT) and not row.get("source"):
+        if source is None:
+            return None
+        needed, optional = _fields(schema)
+        if not isinstance(source, Mapping):
+            names = ", ".join(f"`{key}`" for key in needed)
+            many = "; `judge_many` takes tables and lists" if "output" in names else ""
+            got = type(source).__name__
+            raise InputError(f"the input must be a dictionary with {names}, got {got}{many}")
+        source = with_variables(source, self.fields_named)
+        source = source if is_read else named_row(source, kind_in(schema.__annotations__))
+        source = self.options.given(source)
+        if most is not None:
+            _check_size(source, most)
+        row = dict(source) if is_read else plain_row(source)
+        if absent := next((key for key in needed if row.get(key) is None), None):
+            raise without_field(absent, row)
+        row = {**dict.fromkeys((*needed, *optional)), **row}
+        if most is not None:
+            check_length("the input", row, most)
+        self._place_documents(row)
+        self._check_row(row)
+        return row
+
+    def _place_documents(self, row: dict[str, Any]) -> None:
+        """Show documents beside an answer as the rubric takes them."""
+        if row.get(OF_OUTPUT) and not row.get("source"):
             if (use := describe.document_use(self)) == "source":
                 row["source"] = row[OF_OUTPUT]
             elif use == "hidden":
                 row[NOTES] = notes.notes_on_documents(row)
-        if self.options.prompts and isinstance(row, Mapping) and "variables" in row:
+
+    def _check_row(self, row: Mapping[str, Any]) -> None:
+        if self.options.prompts and "variables" in row:
             written = {step: step for step, model in self.options.models.items() if model}
             check_fields(self.prompts, self.options.prompt_texts, {**row, **written})
-        items = row.get("items") if isinstance(row, Mapping) else None
+        items, most = row.get("items"), self.bounds.calls
         # Each item of an audit is judged.
         if most is not None and isinstance(items, list) and len(items) > most:
             raise InputError(f"{len(items):,} items take as many calls; {most:,} are allowed")
-        return row
 
 
 def _whole(message: BaseMessage) -> str:
