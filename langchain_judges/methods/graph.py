@@ -171,7 +171,7 @@ async def run_traced(
 
 
 def _resumed(command: Command[Any], *, is_client: bool) -> Command[Any]:
-    """What resumes a run.
+    """The command that resumes a run.
 
     Raises:
         InputError: It resumes nothing, or does more for a client of a server.

@@ -203,21 +203,17 @@ def _forms(concept: str) -> frozenset[str]:
     return frozenset({concept}).union(bases, *map(_inflected, bases))
 
 
+@lru_cache(maxsize=8)
 def _same_stem(language: str) -> Callable[[str, str], bool]:
     """A test whether two words have one stem."""
-    stem = _stemmer(language)
-    return lambda word, concept: word == concept or stem(word) == stem(concept)
-
-
-@lru_cache(maxsize=8)
-def _stemmer(language: str) -> Callable[[str], str]:
     stemmer = _package("snowballstemmer").stemmer(language)
 
+    @lru_cache(maxsize=8192)
     def stem(word: str) -> str:
         with _LOCK:  # it keeps the word that it works on
             return str(stemmer.stemWord(word))
 
-    return lru_cache(maxsize=8192)(stem)
+    return lambda word, concept: word == concept or stem(word) == stem(concept)
 
 
 def languages() -> list[str]:

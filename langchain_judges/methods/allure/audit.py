@@ -60,30 +60,6 @@ def create_allure_audit(
         ModelSetupError: A model cannot be made.
     """
     teaches, metadata = judge_to_audit(judge, memory, options)
-    loop = _loop(teaches, memory, metadata, options)
-    marks = {
-        "method": options.method,
-        "options": {
-            **options.as_json(),
-            "check": loop.checks.name,
-            "modes": list(loop.modes),
-            "labels": list(loop.labels),
-        },
-        "model": metadata.get("model") or {},
-        "prompt_version": str(metadata.get("prompt_version", "")),
-        "calls": 0,
-    }
-    model, log = teaches.get_name(), loop.audited.paid
-    threads = options.max_concurrency + context.SPARE_THREADS
-    return JudgeGraph.of(loop.graph(), options, marks, threads, model=model, log=log)
-
-
-def _loop(
-    judge: Runnable[Any, Any],
-    memory: Memory,
-    metadata: Mapping[str, Any],
-    options: states.AuditOptions,
-) -> Loop:
     judge_options = metadata.get("options") or {}
     modes = auditors.read_modes(options.modes)
     labels = tuple(options.labels or judge_options.get("labels") or (0, 1))
@@ -91,13 +67,28 @@ def _loop(
     # What a judge that is not ours may be shown, nobody knows.
     everywhere = metadata.get("method") != "allure"
     everywhere |= isinstance(recall, Mapping) and bool(recall.get("any_family"))
-    paid = reply_log.ReplyLog(options.checkpointer)
+    log = reply_log.ReplyLog(options.checkpointer)
     names = ("method", "options", "model", "prompt_version")
-    audited = admission.Audited(alone(judge), {name: metadata.get(name) for name in names}, paid)
+    audited = admission.Audited(alone(teaches), {name: metadata.get(name) for name in names}, log)
     checks = label_checks.resolve_check(options.check or "answer_or_label")
-    standard = auditors.standard_of(judge)
-    audit_by = auditors.resolve_auditor(options, labels, modes, paid, standard)
-    return Loop(memory, audited, everywhere, labels, options, checks, audit_by, modes)
+    standard = auditors.standard_of(teaches)
+    audit_by = auditors.resolve_auditor(options, labels, modes, log, standard)
+    loop = Loop(memory, audited, everywhere, labels, options, checks, audit_by, modes)
+    marks = {
+        "method": options.method,
+        "options": {
+            **options.as_json(),
+            "check": checks.name,
+            "modes": list(modes),
+            "labels": list(labels),
+        },
+        "model": metadata.get("model") or {},
+        "prompt_version": str(metadata.get("prompt_version", "")),
+        "calls": 0,
+    }
+    threads = options.max_concurrency + context.SPARE_THREADS
+    model = teaches.get_name()
+    return JudgeGraph.of(loop.graph(), options, marks, threads, model=model, log=log)
 
 
 # Told to the auditor of a label that was drawn.

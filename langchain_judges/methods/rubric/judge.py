@@ -14,7 +14,7 @@ from langchain_judges.asking.effects import Update, emit_each, gather
 from langchain_judges.asking.models import ModelLike
 from langchain_judges.asking.own_prompts import placeholders, with_fences
 from langchain_judges.asking.question import Account, Question
-from langchain_judges.asking.reading import Problem, check, lax_shape
+from langchain_judges.asking.reading import Problem, check, lax_shape, shape_of
 from langchain_judges.memory.example import Example
 from langchain_judges.memory.recall import Recalled
 from langchain_judges.memory.shown import block, length_of
@@ -193,7 +193,8 @@ class LabelSteps(replies.RubricSteps):
         }
         prompt = self.options.prompt_of(self.criteria(item))
         if len(criteria) > 1:
-            shape = replies.labels_shape(labels, explain)
+            parts = {unit: replies.label_shape(names, explain) for unit, names in labels.items()}
+            shape = shape_of("Labels", parts)
             reads["partial"] = lax_shape(tuple(labels))
             return self.context.question("evaluate", shape, prompt, **reads)
         names = self._names(criteria[0])

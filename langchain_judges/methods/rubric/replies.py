@@ -102,17 +102,6 @@ def units_of(criteria: Sequence[Criterion]) -> list[str]:
     return [f"criterion_{number}" if several else "" for number in range(1, len(criteria) + 1)]
 
 
-def labels_shape(labels: Mapping[str, Sequence[Label]], explain: Explain) -> type[BaseModel]:
-    """The shape of the labels by several criteria, all required.
-
-    Args:
-        labels: What may be said by each, by what a reply calls it.
-        explain: When the reason is asked.
-    """
-    parts = {unit: label_shape(names, explain) for unit, names in labels.items()}
-    return reading.shape_of("Labels", parts)
-
-
 def distinct_lines(texts: Iterable[str]) -> list[str]:
     """The texts on a line each, the first of those that differ in case alone."""
     lines = [" ".join(text.split()) for text in texts]

@@ -139,7 +139,7 @@ def learn_aspects(model: ModelLike, texts: Iterable[TextLike], options: LearnOpt
             aspects were found.
         InputError: One of `texts` is not a text.
     """
-    return effects.run(_learn(model, texts, options))
+    return effects.run(alearn_aspects(model, texts, **dict(options)))
 
 
 @with_options(LearnOptions)
@@ -153,11 +153,6 @@ async def alearn_aspects(
         texts: The corpus: texts, or pairs `{"input", "output_a", "output_b"}`.
         options: Passed by name.
     """
-    return await _learn(model, texts, options)
-
-
-async def _learn(model: ModelLike, texts: Iterable[TextLike], options: LearnOptions) -> AspectSet:
-    """Read the corpus, merge what it names, and keep the result."""
     prompts, version = own_prompts.prompt_set(LEARN_PROMPTS, options.prompts, filled=options.filled)
     extract = Question(
         method="sc2",
