@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import cycle, islice
 from typing import Annotated, Any, ClassVar, NotRequired, Self
 
 from annotated_types import MinLen
@@ -108,11 +109,9 @@ class Combination(JudgeOptions):
         if len(models) > 1 and len(methods) not in {1, len(models)}:
             raise OptionError(WORDS["methods"].format(len(methods), len(models)))
         shared = self.shared()
-        size = max(len(models), len(methods))
-        each_model = models if len(models) == size else list(models) * size
-        each_method = methods if len(methods) == size else methods * size
         specs: list[dict[str, Any]] = []
-        for method, model in zip(each_method, each_model, strict=True):
+        both = zip(cycle(methods), cycle(models), strict=False)
+        for method, model in islice(both, max(len(models), len(methods))):
             spec: Any = method if isinstance(method, Mapping) else {"method": method}
             own = {**shared, **(spec.get("options") or {})}
             specs.append({**spec, "options": own, "model": model})

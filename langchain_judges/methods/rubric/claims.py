@@ -94,10 +94,8 @@ class ClaimSteps(replies.RubricSteps):
         texts = "the response"
         if self._compares(item):
             texts += " and, in a list of their own, those of the expected answer"
-        variables = {**prompt_variables(item), "source": "", "texts": texts, "most": MOST_CLAIMS}
-        question = self.context.question("split", claims_shape(self._compares(item)))
-        instructions = context.instructions_block(self.options.instructions)
-        reply = await ask(question, {**variables, "instructions": instructions}, account)
+        variables = {**self._shown(item), "source": "", "texts": texts, "most": MOST_CLAIMS}
+        reply = await self.ask("split", claims_shape(self._compares(item)), variables, account)
         if reply.data is None:
             return {"verdict": not_labelled(**account.booked)}
         claims = self._unlabelled(reply.data, account)
@@ -127,7 +125,7 @@ class ClaimSteps(replies.RubricSteps):
     async def _checked(self, state: ClaimState, account: Account) -> Reply:
         """Ask for the label of every claim."""
         item, claims = self._item(state), state["claims"]
-        fields = prompt_variables(item, [claim["claim"] for claim in claims])
+        fields = self._shown(item, [claim["claim"] for claim in claims])
         rules = prompts.WORDS["supported"].format(basis="source")
         response = ""
         if self._compares(item):
@@ -139,8 +137,12 @@ class ClaimSteps(replies.RubricSteps):
         variables = {**fields, "response": response, "rules": rules, "claims": "\n".join(lines)}
         shape = check_shape(names, self.options.explain)
         question = self.context.question("check", shape, partial=lax_shape(names))
+        return await ask(question, variables, account)
+
+    def _shown(self, item: Item, claims: Sequence[str] = ()) -> dict[str, str]:
+        """The item as both prompts show it, with the caller's words."""
         instructions = context.instructions_block(self.options.instructions)
-        return await ask(question, {**variables, "instructions": instructions}, account)
+        return {**prompt_variables(item, claims), "instructions": instructions}
 
     def _labelled(self, unlabelled: Sequence[Claim], reply: Reply, account: Account) -> list[Claim]:
         """The claims with the labels that could be read."""

@@ -175,7 +175,9 @@ async def alearn_aspects(
         prompt=prompts["consolidate"],
         reply_schema=tally.merged_shape(options.n),
     )
-    merged = await _merge(consolidate, phrases[:MERGED], options)
+    lines = "\n".join(f"- {phrase}" for phrase in phrases[:MERGED])
+    variables = {"fence": fences.fence(lines), "phrases": lines, "n": options.n, **options.shared}
+    merged = await ask(consolidate, variables, Account(run=run_of(options.config)))
     named = [*(merged.data or {}).values(), *phrases]
     learned: AspectSet = {
         "aspects": tally.distinct_phrases(named, options.n),
@@ -221,13 +223,6 @@ async def _read(question: Question, number: int, part: Passage, options: LearnOp
     variables = {"fence": token, "context": context, "text": text, **options.shared}
     account = Account(run=run_of(options.config))
     return await ask(question, variables, account, unit=f"text {number}")
-
-
-async def _merge(question: Question, phrases: Sequence[str], options: LearnOptions) -> Reply:
-    """Ask for the aspects that many phrases come to."""
-    lines = "\n".join(f"- {phrase}" for phrase in phrases)
-    variables = {"fence": fences.fence(lines), "phrases": lines, "n": options.n, **options.shared}
-    return await ask(question, variables, Account(run=run_of(options.config)))
 
 
 def _too_few(merged: Reply, n: int) -> list[Failure]:
