@@ -21,7 +21,7 @@ from langchain_judges.runs.many import judge_many
 from langchain_judges.runs.run_state import Judge
 from langchain_judges.verdict import Pair, Verdict
 from langchain_judges.writing.coverage import ENGLISH, Counting, distinct, losses, missing
-from langchain_judges.writing.prompts import WORDS
+from langchain_judges.writing.steps import WORDS
 
 
 class TextRow(TypedDict):

@@ -12,13 +12,23 @@ from typing_extensions import TypedDict
 
 from langchain_judges.asking import effects, models, reading
 from langchain_judges.asking.ask import ask
-from langchain_judges.asking.question import Account, Reply
+from langchain_judges.asking.question import Account, Reply, chat_prompt
+from langchain_judges.lazy import packaged
 from langchain_judges.methods.context import JudgeContext, StateSchema
 from langchain_judges.methods.pairs import Worded
 from langchain_judges.rows import checks, fences
 from langchain_judges.verdict import Failure, Usage
 from langchain_judges.writing import coverage
-from langchain_judges.writing.prompts import WORDS
+
+_WRITTEN = packaged(__package__, "prompts.yaml")
+_ALL = {step: chat_prompt(_WRITTEN["system"], text) for step, text in _WRITTEN["steps"].items()}
+
+# Every prompt of the Branch-Solve-Merge writer, and of the baselines, by the name of its step.
+PROMPTS = {step: _ALL[step] for step in ("split", "solve", "merge", "repair")}
+DIRECT_PROMPTS = {"plan": _ALL["plan"], "draft": _ALL["solve"], "choose": _ALL["choose"]}
+
+# What the prompts are filled with.
+WORDS: Mapping[str, str] = _WRITTEN["words"]
 
 
 class WritingTask(TypedDict):

@@ -20,7 +20,6 @@ from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.methods.registry import Builder, options_of
 from langchain_judges.options import factory
 from langchain_judges.writing import coverage, steps
-from langchain_judges.writing.prompts import DIRECT_PROMPTS, PROMPTS, WORDS
 from langchain_judges.writing.steps import DraftReply, Topic, Writer, WriterOptions, WriteState
 
 Groups = list[list[str]]
@@ -130,7 +129,7 @@ class BranchWriter(WriterOptions):
     method = "branch"
     label: ClassVar[str] = "write"
     summary = "Branch-Solve-Merge: concepts in groups, a draft of each, merged and rewritten."
-    templates = PROMPTS
+    templates = steps.PROMPTS
 
     groups: Annotated[int, Ge(2), Le(256)] = 2
     rewrites: Annotated[int, Ge(0)] = 1
@@ -156,7 +155,7 @@ class _BranchSolveMerge(Writer[BranchWriter]):
             return {}
         concepts = state["concepts"]
         groups = min(self.options.groups, len(concepts))
-        shown = {**self.prompt_variables(state), "topic": WORDS["propose"], "groups": groups}
+        shown = {**self.prompt_variables(state), "topic": steps.WORDS["propose"], "groups": groups}
         reply = await self.ask("split", steps.groups_shape(groups, len(concepts)), shown, account)
         division = runs(concepts, groups)
         if reply.data:
@@ -170,7 +169,7 @@ class _BranchSolveMerge(Writer[BranchWriter]):
         """Draft a text with the concepts of each group."""
         groups = _groups(state)
         # The paper's drafts are whole stories of half of the concepts.
-        part = WORDS["part"] if len(groups) > 1 and self.options.wording == "own" else ""
+        part = steps.WORDS["part"] if len(groups) > 1 and self.options.wording == "own" else ""
         drafts = []
         for n, group in enumerate(groups, 1):
             place = part.format(number=n, parts=len(groups))
@@ -257,7 +256,7 @@ class SinglePromptWriter(WriterOptions):
     method = "single_prompt"
     label: ClassVar[str] = "write_single_prompt"
     summary = "The paper's baselines: all concepts in one prompt, a topic first, samples."
-    templates = DIRECT_PROMPTS
+    templates = steps.DIRECT_PROMPTS
 
     plan: bool = False
     samples: Annotated[int, Ge(1)] = 1

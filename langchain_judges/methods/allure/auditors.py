@@ -19,7 +19,6 @@ from langchain_judges.memory.example import MEANINGS
 from langchain_judges.methods import describe, items
 from langchain_judges.methods.allure import label_checks
 from langchain_judges.methods.allure import state as states
-from langchain_judges.methods.allure.prompts import WORDS
 from langchain_judges.methods.declaration import name_and_text, with_name
 from langchain_judges.methods.rubric.options import LabelOptions
 from langchain_judges.methods.rubric.prompts import criterion_words, label_words
@@ -48,7 +47,7 @@ def standard_of(judge: object) -> Standard:
         if len(criteria) != 1:
             return ""
         criterion, labels = criterion_words(criteria[0]), label_words(criteria[0])
-        return str(WORDS["standard"]).format(criterion=criterion, labels=labels)
+        return str(states.WORDS["standard"]).format(criterion=criterion, labels=labels)
 
     return standard
 
@@ -85,7 +84,7 @@ def resolve_auditor(
     if callable(auditor):
         name = getattr(auditor, "__name__", type(auditor).__name__)
         return partial(_by_function, function=auditor, labels=labels, name=name)
-    raise OptionError(WORDS["no_auditor"].format(auditor))
+    raise OptionError(states.WORDS["no_auditor"].format(auditor))
 
 
 async def _people_in_common(
@@ -202,7 +201,7 @@ def _variables(
 ) -> Mapping[str, object]:
     rationale = proposal["rationale"]
     parts = items.prompt_variables(proposal["item"], also=[rationale])
-    reason = WORDS["reason"].format(fence=parts["fence"], rationale=rationale)
+    reason = states.WORDS["reason"].format(fence=parts["fence"], rationale=rationale)
     return {
         **parts,
         "standard": standard,
@@ -227,10 +226,8 @@ def read_modes(modes: Sequence[str] | None) -> dict[str, str]:
         modes: Each as `"name: description"`; yours replaces one of the same name.
 
     Raises:
-        OptionError: They are not a list of texts, or a mode has no name.
+        OptionError: A mode has no name.
     """
-    if modes is not None and not isinstance(modes, list | tuple):
-        raise OptionError(f"`modes` must be a list of failure modes, got {modes!r}")
     parts = [name_and_text(str(each)) for each in modes or ()]
     own = {name: description or "" for name, description in parts}
     if not all(own):

@@ -24,8 +24,7 @@ from langchain_judges.memory.failure_memory import FailureMemory
 from langchain_judges.memory.shown import block
 from langchain_judges.methods.allure import auditors, held_out, label_checks
 from langchain_judges.methods.allure.judge import ALLURE, create_allure_judge
-from langchain_judges.methods.allure.prompts import PROMPTS, WORDS
-from langchain_judges.methods.allure.state import AuditItem, JudgeWorth
+from langchain_judges.methods.allure.state import PROMPTS, WORDS, AuditItem, JudgeWorth
 from langchain_judges.methods.items import item_of
 from langchain_judges.verdict import Failure, Item, Label, LabelVerdict, Usage, add_usage
 

@@ -13,11 +13,17 @@ from pydantic import AfterValidator, InstanceOf
 from typing_extensions import TypedDict
 
 from langchain_judges.asking.models import ModelLike
-from langchain_judges.methods.allure import label_checks, prompts
+from langchain_judges.methods import pairs
+from langchain_judges.methods.allure import label_checks
 from langchain_judges.methods.declaration import GraphOptions, Seed
 from langchain_judges.methods.rubric.criteria import read_labels
 from langchain_judges.options import NotSerialisable, Owner, Rule
 from langchain_judges.verdict import Item, Label, LabelVerdict, Usage
+
+# Every prompt that asks a model about a judge's labels, by the name of its step.
+PROMPTS = pairs.prompts_in("allure/prompts.yaml", "allure")
+# What the prompts are filled with.
+WORDS = pairs.words_in("allure/prompts.yaml")
 
 # What an auditor answers: the proposed label is right; nothing to learn here; the judge was
 # wrong, with a label of the auditor's own; with a failure mode of the auditor's own; the judge
@@ -150,7 +156,7 @@ class AuditOptions(GraphOptions):
     method = "allure_audit"
     label: ClassVar[str] = "audit"
     summary = "ALLURE's audit: find a judge's mistakes, have them audited, remember them."
-    templates = {"audit": prompts.PROMPTS["audit"]}
+    templates = {"audit": PROMPTS["audit"]}
     results = (
         *("verdicts", "dev_verdicts", "test_verdicts", "decisions", "trials", "examples"),
         *("waiting", "history", "gain", "stopped"),
