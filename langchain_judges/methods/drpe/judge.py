@@ -17,7 +17,7 @@ from langchain_judges.asking.embeddings import SentenceEmbeddings, default_embed
 from langchain_judges.asking.question import Account, Question, Reply, sample_seed
 from langchain_judges.methods import declaration, pairs, tasks
 from langchain_judges.methods.drpe import role_selection, tally
-from langchain_judges.methods.drpe.options import DRPE, WORDS, Panel, sets_mark
+from langchain_judges.methods.drpe.options import DRPE, SETS, WORDS, Panel
 from langchain_judges.options import factory
 from langchain_judges.orders import ORDER_NAMES, Order
 from langchain_judges.rows import fences, texts
@@ -36,7 +36,8 @@ class DRPESteps(pairs.PairSteps):
 
     def fingerprint(self) -> dict[str, Any]:
         """The embedder; and the wording of the sets, which decides what sits by task."""
-        sets = {"sets": sets_mark()} if self.panel.by_task else {}
+        # A reworded set is another panel.
+        sets = {"sets": reply_log.key_of(SETS)[:12]} if self.panel.by_task else {}
         return {"embeddings": type(self.embeddings).__name__, **sets}
 
     def task(self, pair: Pair) -> tuple[str, tasks.Task]:

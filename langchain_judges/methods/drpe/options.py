@@ -14,7 +14,6 @@ from langchain_core.embeddings import Embeddings
 from pydantic import BeforeValidator, model_validator
 
 from langchain_judges.asking.models import ModelLike
-from langchain_judges.asking.reply_log import key_of
 from langchain_judges.errors import OptionError, did_you_mean
 from langchain_judges.lazy import packaged
 from langchain_judges.methods import declaration, pairs, tasks
@@ -67,11 +66,6 @@ SETS: Mapping[str, tuple[Role, ...]] = {
     **{name: _roles("static", described) for name, described in _ROLES_YAML["static"].items()},
     "manual": manual_roles("summary"),
 }
-
-
-def sets_mark() -> str:
-    """A hash of all sets: a reworded set is another panel."""
-    return key_of(SETS)[:12]
 
 
 def read_roles(value: object) -> tuple[Role, ...]:
