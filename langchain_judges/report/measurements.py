@@ -53,21 +53,17 @@ def _number(key: str, result: Result, unit: NumberUnit = "share", **said: object
 
 
 def _agreement(sample: Sample) -> list[Number]:
-    voted = not sample.by_label
-    label = "The majority of people" if voted else "The label"
-    ways = {"votes": ("Each person's vote", _agrees(sample, by_votes=True))} if voted else {}
-    ways["label"] = (label, _agrees(sample, by_votes=False))
+    ways = {} if sample.by_label else {"votes": _agrees(sample, by_votes=True)}
+    ways["label"] = _agrees(sample, by_votes=False)
     if not sample.pairs:
-        title = "Balanced accuracy: the mean over the labels"
         recalls = partial(metrics.balanced_accuracy, sample.verdicts, sample.labels)
-        ways["balanced"] = (title, partial(recalls, **sample.settings))
+        ways["balanced"] = partial(recalls, **sample.settings)
     elif sample.asked_twice:
-        for rule, title in _ORDER_RULES.items():
-            ways[rule] = (title, _agrees_in_orders(sample, rule))
-    note = "not judged is wrong"
+        ways |= {rule: _agrees_in_orders(sample, rule) for rule in _ORDER_RULES}
+    whose = "The label" if sample.by_label else "The majority of people"
     numbers = [
-        Number(f"agreement.{key}.wrong", title, count(errors="wrong"), note=note)
-        for key, (title, count) in ways.items()
+        _number(f"agreement.{key}.wrong", count(errors="wrong"), whose=whose)
+        for key, count in ways.items()
     ]
     kappa = metrics.cohen_kappa(sample.verdicts, sample.labels, **sample.settings)
     return [*numbers, _number("agreement.kappa", kappa, "number")]
@@ -80,7 +76,7 @@ def _agrees(sample: Sample, *, by_votes: bool) -> Callable[..., Result]:
     return partial(metrics.accuracy, sample.verdicts, sample.labels, **sample.settings)
 
 
-_ORDER_RULES: dict[agreement.OrdersRule, str] = WORDS["order_rules"]
+_ORDER_RULES: tuple[agreement.OrdersRule, ...] = ("mean_of_orders", "both_right", "sign_of_sum")
 
 
 def _agrees_in_orders(sample: Sample, rule: agreement.OrdersRule) -> Callable[..., Result]:
