@@ -20,6 +20,7 @@ from langchain_judges.cli import COMMANDS, app, messages, show
 from langchain_judges.cli.judge_flags import tools_in
 from langchain_judges.cli.label import write_first
 from langchain_judges.errors import InputError, OptionError, OutputError, OverBudget
+from langchain_judges.escaping import InertConsole
 from langchain_judges.methods.registry import METHODS
 from langchain_judges.runs.summary import Summary
 from tests.cases import for_each
@@ -214,7 +215,7 @@ def test_every_method_is_shown_with_its_presets_and_options():
 
 def test_prompts_are_printed_as_they_are(capsys):
     step = ChatPromptTemplate.from_messages([("human", "Is [bold]this[/bold] {good}?")])
-    show._print_prompts({"step": step})
+    show._print_prompts(InertConsole(soft_wrap=True), {"step": step})
     assert "=== step: good\n" in (shown := capsys.readouterr().out)
     assert "Is [bold]this[/bold] {good}?\n" in shown
 

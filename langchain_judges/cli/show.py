@@ -35,27 +35,27 @@ def show(
     from langchain_judges.methods.registry import COMBINATIONS, METHODS, named
     from langchain_judges.methods.rubric.criteria import ready_names, ready_text
 
+    console = escaping.InertConsole(soft_wrap=True)
     everything: dict[str, Any] = {**METHODS, **COMBINATIONS, **dict.fromkeys(ready_names())}
     if name is None:
-        _print_methods(METHODS | COMBINATIONS)
+        _print_methods(console)
     elif text := ready_text(name):
         # A rubric is a file to copy: it is printed as it is.
-        _console().print(text.rstrip())
+        console.print(text.rstrip())
     else:
         method = named(everything, name, "method or rubric")
         if part and name in COMBINATIONS:
             raise errors.OptionError(f"{name} has no prompts of its own: its judges have them")
         if part:
-            _print_prompts(method.templates)
+            _print_prompts(console, method.templates)
         else:
-            _print_method(name, method)
+            _print_method(console, name, method)
 
 
-def _print_methods(table: Mapping[str, type[JudgeOptions]]) -> None:
-    from langchain_judges.methods.registry import COMBINATIONS
+def _print_methods(console: escaping.InertConsole) -> None:
+    from langchain_judges.methods.registry import COMBINATIONS, METHODS
 
-    console = _console()
-    for name, method in table.items():
+    for name, method in (METHODS | COMBINATIONS).items():
         takes = "two texts" if method.takes == "pair" else "one text"
         takes = "several judges" if name in COMBINATIONS else takes
         console.print(f"{name} ({takes})\n    {method.summary}")
@@ -66,8 +66,7 @@ def _print_methods(table: Mapping[str, type[JudgeOptions]]) -> None:
     )
 
 
-def _print_method(name: str, method: type[JudgeOptions]) -> None:
-    console = _console()
+def _print_method(console: escaping.InertConsole, name: str, method: type[JudgeOptions]) -> None:
     console.print(f"{name}: {method.summary}")
     if method.presets:
         console.print("\nPresets, by --preset NAME:")
@@ -81,8 +80,9 @@ def _print_method(name: str, method: type[JudgeOptions]) -> None:
             console.print(f"  {option}={option_text(method.defaults()[option])}{text}")
 
 
-def _print_prompts(templates: Mapping[str, ChatPromptTemplate]) -> None:
-    console = _console()
+def _print_prompts(
+    console: escaping.InertConsole, templates: Mapping[str, ChatPromptTemplate]
+) -> None:
     for step, prompt in templates.items():
         console.print(f"=== {step}: {', '.join(sorted(prompt.input_variables))}")
         for message in prompt.messages:
@@ -97,7 +97,3 @@ def option_text(value: Any) -> str:
 
 def _as_json(value: Any) -> Any:
     return value.as_json() if isinstance(value, options.Options) else str(value)
-
-
-def _console() -> escaping.InertConsole:
-    return escaping.InertConsole(soft_wrap=True)
