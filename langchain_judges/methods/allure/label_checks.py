@@ -338,8 +338,7 @@ def resolve_check(check: CheckLike) -> Check:
         return CHECKS[check]()
     if callable(check):
         return custom(check)
-    nearest = did_you_mean(str(check), CHECKS)
+    hint = f"; {did_you_mean(str(check), CHECKS)}".rstrip("; ")
     raise OptionError(
-        f"`check` must be one of {sorted(CHECKS)!r} or a function, got {check!r}"
-        f"{nearest and f'; {nearest}'.rstrip()}"
+        f"`check` must be one of {sorted(CHECKS)!r} or a function, got {check!r}{hint}"
     )

@@ -77,10 +77,9 @@ def read_roles(value: object) -> tuple[Role, ...]:
     """
     if isinstance(value, str):
         if value not in SETS:
-            nearest = did_you_mean(value, SETS)
+            hint = f"; {did_you_mean(value, SETS)}".rstrip("; ")
             raise OptionError(
-                f"`static` must be one of {sorted(SETS)!r} or roles, got {value!r}"
-                f"{nearest and f'; {nearest}'.rstrip()}"
+                f"`static` must be one of {sorted(SETS)!r} or roles, got {value!r}{hint}"
             )
         return SETS[value]
     if not isinstance(value, Sequence):
