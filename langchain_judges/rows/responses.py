@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
 from itertools import chain
 from typing import Any
 
@@ -87,17 +86,12 @@ def ending(messages: Sequence[texts.Message], origin: object) -> list[texts.Mess
     return [ended(f"The last reply broke off: {', '.join(sorted(broken))}.")] if broken else []
 
 
-@lru_cache(1_000)
-def _says_end(name: str) -> bool:
-    return _ENDING.fullmatch(name) is not None
-
-
 def reasons_in(fields: Mapping[str, Any], within: str = "") -> Iterator[str]:
     """Yield how a message, a response or a part of one says that it ended, in small letters."""
     for name, held in fields.items():
         if isinstance(held, Mapping) and name in _DETAILS:
             yield from reasons_in(held, f"{name}.")
-        elif held and _says_end(f"{within}{name}"):
+        elif held and _ENDING.fullmatch(f"{within}{name}"):
             said = _PARTS.sub("_", str(held).rpartition(".")[-1]).lower()
             if (word := _WORD.sub(r"\1", said)) != "unspecified":
                 if "block" in name:  # whatever its filter says
