@@ -324,7 +324,9 @@ def test_a_row_without_a_text_or_a_group_leaves_the_others_theirs():
     assert trust_report["baseline.length"].n == whole["baseline.length"].n - 1 == 39
     assert trust_report["bias.length"].n in (whole["bias.length"].n, whole["bias.length"].n - 1)
     assert trust_report.numbers["baseline.length"].note == "of the 39 rows with texts"
-    assert trust_report.left_out == "Rows without a group, each a group of its own: 1."
+    assert trust_report.left_out == (
+        "Rows without a group, which count by their input, or each by itself: 1."
+    )
 
 
 COUNTED_BY_GROUPS = (

@@ -16,6 +16,7 @@ from langchain_judges.errors import InputError
 from langchain_judges.metrics import ppi_mean
 from langchain_judges.report import TrustReport, trust, trust_columns, trust_evaluator
 from langchain_judges.report.overview import markdown, next_step
+from langchain_judges.rows.texts import CONVERSATION, NO_TASK
 from langchain_judges.runs.row_reader import Records
 from langchain_judges.runs.sources import Source
 from langchain_judges.runs.table_form import spelt_votes
@@ -676,18 +677,35 @@ def test_rows_of_the_same_texts_count_together():
     each: Any = trust_columns(rows, "gpt", "ann0")
     long: Any = trust_columns(rows * 3, "gpt", "ann0")
     assert "the same texts, and so count together" in long.left_out
-    assert "60 groups of the same texts" in long.sample.in_groups
-    # Of tasks alone it is not known whether the texts are the same.
-    rows = table([0, 1] * 20, [0, 1] * 20) * 3
-    grouped = [{**row, "group": row["input"]} for row in rows]
-    tasks, told = (
-        cast("TrustReport", trust_columns(own, "gpt", "ann0")) for own in (rows, grouped)
-    )
-    assert tasks.left_out.startswith("Rows with the input of an earlier one, each counted by ")
-    assert tasks.left_out.endswith(": 80.")
-    assert told.left_out == ""
+    assert "60 groups of the same input" in long.sample.in_groups
     ends = [report["agreement.label.wrong"].interval for report in (each, long)]
     assert ends[1].high - ends[1].low == pytest.approx(ends[0].high - ends[0].low, rel=0.1)
+
+
+@for_each(
+    ("fields", "kind", "groups"),
+    [
+        (lambda n: {"input": f"q{n % 20}"}, "input", 20),
+        # One instruction for all texts, or a mark for none: the source tells tasks apart.
+        (lambda n: {"input": "Sum it up.", "source": f"s{n % 20}"}, "source", 20),
+        (lambda n: {"input": NO_TASK, "source": f"s{n % 20}"}, "source", 20),
+        (lambda n: {"input": f"q{n % 20}", "source": f"s{n % 10}"}, "input", 20),
+        (lambda n: {"input": f"q{n % 20}", "group": f"g{n % 50}"}, "group", 50),
+        (lambda n: {"input": f"q{n % 20}", "group": str(n)}, "group", None),
+        (lambda n: {"input": f"q{n}"}, "input", None),
+        (lambda n: {"input": f"q{n % 4}"}, "texts", None),
+        (lambda n: {"input": CONVERSATION}, "texts", None),
+        (lambda n: {"input": "", "output": f"a{n % 20}"}, "texts", 20),
+    ],
+)
+def test_rows_of_one_task_count_together(fields, kind, groups):
+    rows = [{"gpt": n % 2, "ann": n % 3 % 2, "output": f"a{n}", **fields(n)} for n in range(100)]
+    told: Any = trust_columns(rows, "gpt", "ann")
+    assert {found for found, _ in told.sample.clusters} == {kind}
+    assert (told.sample.groups and len({*told.sample.groups})) == groups
+    assert bool(told.sample.in_groups) == bool(groups)
+    few = "Rows of fewer than five inputs, for which alone the ranges hold: 100."
+    assert (few in told.left_out) == (fields(1)["input"] != fields(2)["input"] and kind == "texts")
 
 
 @for_each(

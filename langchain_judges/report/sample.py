@@ -11,14 +11,18 @@ from typing import Any
 from langchain_judges.errors import InputError
 from langchain_judges.escaping import shortened
 from langchain_judges.metrics.inputs import IntervalOptions
+from langchain_judges.metrics.intervals import LEAST_GROUPS
 from langchain_judges.report.answers import REFUSED, WORDS
 from langchain_judges.report.joined_rows import JudgedRow, judge_in, preference_points
 from langchain_judges.report.rating_scale import RatingScale, is_few
 from langchain_judges.rows.checks import SIDES, kind_in
-from langchain_judges.rows.texts import NO_TASK
+from langchain_judges.rows.texts import CONVERSATION, NO_TASK
 from langchain_judges.runs.run_row import content_key
 from langchain_judges.runs.summary import counted
 from langchain_judges.verdict import POINTS, Label, Preference, first_of
+
+# An input that is missing, or says that there is none.
+_NO_TASK = {None, *(content_key({"input": mark})["input"] for mark in (NO_TASK, CONVERSATION))}
 
 
 class Sample:
@@ -74,20 +78,25 @@ class Sample:
 
     @cached_property
     def clusters(self) -> list[tuple[str, Hashable]]:
-        """The cluster of each row: its group, or rows of the same texts, or the row alone."""
-        texts = [
-            frozenset((row.row.get("content") or content_key(row.data_row)).items())
-            for row in self.rows
-        ]
-        number = Counter(texts)
-        keys: list[tuple[str, Hashable]] = []
-        for place, (row, own) in enumerate(zip(self.rows, texts, strict=True)):
+        """The cluster of each row: its group, else its task, else its texts, or the row alone.
+
+        The task is the input, or the source where fewer than five inputs differ. Of fewer than
+        five tasks, such as one prompt for all texts, rows are a sample of what answers these.
+        """
+        tasks = {name: {own.get(name) for own in self.texts} for name in ("input", "source")}
+        several = (name for name, own in tasks.items() if len(own - _NO_TASK) >= LEAST_GROUPS)
+        name, keys = next(several, "texts"), list[tuple[str, Hashable]]()
+        for place, (row, own) in enumerate(zip(self.rows, self.texts, strict=True)):
+            task = ("row", place) if own.get(name) in _NO_TASK else (name, own[name])
             group = row.data_row.get("group")
-            # Of tasks alone it is not known whether the judged texts are the same.
-            is_whole = kind_in(dict(own)) is not None
-            alone = ("texts", own) if is_whole and number[own] > 1 else ("row", place)
-            keys.append(alone if group is None else ("group", group))
+            keys.append(task if group is None else ("group", group))
         return keys
+
+    @cached_property
+    def texts(self) -> list[dict[str, str]]:
+        """A hash of each text of a row, by field; `texts`: of all, if what is judged is known."""
+        known = [dict(row.row.get("content") or content_key(row.data_row)) for row in self.rows]
+        return [own | ({"texts": "".join(own.values())} if kind_in(own) else {}) for own in known]
 
     @cached_property
     def groups(self) -> list[int] | None:
@@ -348,31 +357,30 @@ class Sample:
     @property
     def in_groups(self) -> str:
         """Sentence about groups, where ranges count them."""
-        if not self.groups:
-            return ""
-        by_group = any(kind == "group" for kind, _ in self.clusters)
-        of = "related ones (column group)" if by_group else "the same texts"
-        number = f"{len({*self.groups}):,} groups of {of}"
-        return f" The rows come in {number}, which the ranges allow for."
+        sizes = Counter(self.clusters)
+        kinds = {kind for (kind, _), size in sizes.items() if size > 1}
+        of = next((words for kind, words in WORDS["groups"].items() if kind in kinds), "")
+        number = f"{len(sizes):,} groups of {of}"
+        return f" The rows come in {number}, which the ranges allow for." if self.groups else ""
 
     @property
     def note(self) -> str:
         """Sentences about unusable rows, and about those without a group."""
-        kinds = Counter(kind for kind, _ in self.clusters if self.groups)
+        kinds = [kind for kind, _ in self.clusters]
+        inputs = {own.get("input") for own in self.texts} - _NO_TASK
+        loose = zip(kinds, self.texts, strict=True)
+        alike = Counter(own.get("texts") for kind, own in loose if kind != "group")
         own = {name for row in self.rows for name in row.by_criterion}
         others = [{*row.labels} - own for row in self.rows]
         names = ", ".join(sorted(set[str]().union(*others)))
-        rows = zip(self.rows, self.clusters, strict=True)
-        asked = Counter(str(row.data_row.get("input")) for row, (kind, _) in rows if kind == "row")
-        for none in ("None", "", NO_TASK):
-            del asked[none]
         counts = {
             "of_no_criterion": sum(map(bool, others)),
             "unusable": self.unread,
-            "without_group": kinds["group"] and kinds["row"],
+            "without_group": "group" in kinds and len(kinds) - kinds.count("group"),
             "settled": sum(row.is_settled for row in self.rows),
-            "same_texts": kinds["texts"],
-            "same_input": len(asked) > 1 and asked.total() - len(asked),
+            "same_texts": sum(n for n in alike.values() if n > 1) if self.groups else 0,
+            "few_inputs": 1 < len(inputs) < LEAST_GROUPS <= len(kinds)
+            and kinds.count("texts") + kinds.count("row"),
         }
         told = {WORDS["notes"][name].format(names=names): n for name, n in counts.items() if n}
         notes = [f"{what}: {count:,}." for what, count in told.items()]
