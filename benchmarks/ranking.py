@@ -4,7 +4,8 @@
 
 A simulated judge prefers a system by its strength and errs at random (Bradley–Terry with 10 %
 ties). Printed for each spacing of the strengths: how often all pairs give the true order, how
-often `rank` does, with a budget of 40 % of them, and the share that it asked.
+often `rank` does, with a budget of 40 % of them, and the share that it asked; and of five times
+as many rankings of two equal systems how many `rank` calls settled.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from langchain_judges.metrics.tournament import tournament
 from langchain_judges.runs.comparison import rank
 from langchain_judges.verdict import even_verdict
 
-SYSTEMS, TASKS, TIES = 10, 100, 0.1
+SYSTEMS, TASKS, TIES, TASKS_OF_EQUAL = 10, 100, 0.1, 1000
 
 
 def judge_of(strengths: dict[str, float], seed: int) -> Any:
@@ -76,9 +77,23 @@ def study(spacing: float, runs: int) -> tuple[int, int, int, float]:
     return whole, active, same, sum(shares) / runs
 
 
+def equal(runs: int) -> int:
+    """How many rankings of two equal systems are settled."""
+    settled = 0
+    for seed in range(runs):
+        tasks = [
+            {"input": f"task {t}", "outputs": {"x": f"x {t}", "y": f"y {t}"}}
+            for t in range(TASKS_OF_EQUAL)
+        ]
+        judge = judge_of({"x": 0.0, "y": 0.0}, seed)
+        settled += rank(tasks, judge, seed=seed, progress=False)["settled"]
+    return settled
+
+
 if __name__ == "__main__":
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 10
     print(f"of {count} draws:\nspacing | all pairs right | rank right | same order | share asked")
     for gap in (0.6, 0.4, 0.3, 0.2):
         whole, active, same, share = study(gap, count)
         print(f"{gap:7} | {whole:3} of {count} | {active:3} of {count} | {same:3} | {share:.0%}")
+    print(f"equal systems, called settled: {equal(5 * count)} of {5 * count}")

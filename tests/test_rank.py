@@ -1,6 +1,7 @@
 """Systems ranked by a judge: the order, the comparisons saved, and what is refused."""
 
 import json
+import math
 import re
 from collections import Counter
 from typing import Any
@@ -16,7 +17,12 @@ from typer.testing import CliRunner
 from langchain_judges import create_relative_judge
 from langchain_judges.cli import app
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.metrics.tournament import comparisons_to_settle, next_pairs, tournament
+from langchain_judges.metrics.tournament import (
+    comparisons_to_settle,
+    next_pairs,
+    sequential_quantile,
+    tournament,
+)
 from langchain_judges.report.compared_systems import RankedSystems
 from langchain_judges.report.terminal import ranking_table
 from langchain_judges.runs import rank
@@ -46,12 +52,40 @@ def judge(verdict=None):
     return runnable.with_config(metadata={"takes": "pair", "method": "by quality"}), log
 
 
-def test_the_doubt_that_is_allowed_is_shared_by_the_neighbours():
-    # Both tails of 5 %, and three systems have two neighbours: .05 / 2 / 2.
-    state = tournament(np.asarray([[0.0, 3, 3], [1, 0, 3], [1, 1, 0]]))
-    assert state.allowed(0.95) == pytest.approx(0.0125)
-    assert state.unsettled(0.95) == [(0, 1), (1, 2)]
-    assert tournament(np.asarray([[0.0, 3], [1, 0]])).allowed(0.95) == pytest.approx(0.025)
+def test_the_level_is_shared_by_the_neighbours():
+    # Three systems have two neighbours: at 95 % each lead has 97.5 %, as one alone at that level.
+    two, three = np.zeros((2, 2)), np.zeros((3, 3))
+    two[:] = three[:2, :2] = np.array([[0.0, 43], [17, 0]])
+    alone, among = tournament(two), tournament(three)
+    assert (alone.settled(0.95)[0, 1], among.settled(0.95)[0, 1]) == (True, False)
+    assert not alone.settled(0.975)[0, 1]
+    assert len(among.unsettled(0.95)) == 2
+    # Of 60 comparisons a lead, twice the difference of the shares, has the error 2 / √60.
+    assert alone.spreads[0, 1] == pytest.approx(2 / 60**0.5, rel=0.01)
+    ratio = 1 + 0.25 * 60 / 4
+    reach = (ratio / (ratio - 1) * (math.log(ratio) - 2 * math.log(0.05))) ** 0.5
+    assert sequential_quantile(alone.spreads, 0.95)[0, 1] == pytest.approx(reach, rel=0.01)
+
+
+@pytest.mark.whole
+def test_equal_systems_are_seldom_settled_however_often_one_looks():
+    # 1 − confidence at most, here 20 of 200, and by chance up to 3 errors of 4.2 more.
+    ever = 0
+    for seed in range(200):
+        won = np.random.default_rng(seed).integers(0, 2, 640).reshape(-1, 8).sum(axis=1).cumsum()
+        looks = np.arange(8, 648, 8)
+        points = np.zeros((80, 2, 2))
+        points[:, 0, 1], points[:, 1, 0] = won, looks - won
+        ever += bool(tournament(points).settled(0.9)[:, 0, 1].any())
+    assert ever <= 20 + 3 * 4.2
+
+
+@for_each("wins", [16, 40, 100_000])
+def test_a_system_that_wins_every_time_is_ahead(wins):
+    # The score test has √wins, so 4 of 16; Wald's error grows with the lead (Hauck & Donner 1977).
+    state = tournament(np.array([[0.0, wins], [0, 0]]))
+    assert state.settled(0.95)[0, 1]
+    assert state.leads[0, 1] / state.spreads[0, 1] == pytest.approx(wins**0.5, rel=0.1)
 
 
 def test_systems_are_ranked_with_few_of_the_comparisons():
@@ -64,8 +98,8 @@ def test_systems_are_ranked_with_few_of_the_comparisons():
 
 
 def test_a_close_order_says_how_many_more_comparisons_would_settle_it():
-    # 60 % against one half needs about (1.96 + 0.84)² / (0.2² / (4 · 0.24)) = 188 in all.
-    assert 100 < comparisons_to_settle(np.array([[0.0, 12], [8, 0]]), (0, 1), 0.95) < 260
+    # 60 % against one half: of 390 in all, at every check, (3.1 + 0.84)² / (0.2² / 0.96).
+    assert 280 < comparisons_to_settle(np.array([[0.0, 12], [8, 0]]), (0, 1), 0.95) < 460
     assert comparisons_to_settle(np.full((2, 2), 10.0), (0, 1), 0.95) is None
     own: Any = {"strength": 0.1, "low": 0.0, "high": 0.2, "comparisons": 20, "parted": False}
     systems: Any = [
@@ -173,7 +207,7 @@ def test_equal_wins_are_equal_strengths_with_the_error_of_the_formula():
     state = tournament(np.array([[0.0, 8.0], [8.0, 0.0]]))
     assert state.strengths == pytest.approx([0, 0])
     assert state.errors == pytest.approx([(1 / 8.1 / 2) ** 0.5] * 2)
-    assert state.doubt[0, 1] == pytest.approx(0.5)
+    assert state.leads[0, 1] == pytest.approx(0)
     assert state.unsettled(0.95) == [(0, 1)]
 
 

@@ -101,7 +101,7 @@ class RankOptions(RunLimits):
 
     Attributes:
         confidence: The order is settled when the intervals of all neighbours' differences,
-            jointly at this level, exclude 0.
+            jointly and over all checks at this level, exclude 0.
         batch: Comparisons between two checks of the order.
         seed: Seed of the drawn tasks, and of which system is A.
         records: A JSONL file for the verdicts; the same call resumes from it.
@@ -182,8 +182,8 @@ def rank(outputs: Rows, judge: Judge, options: RankOptions) -> Ranking:
 
     After a first round in which each system meets some others, pairs are drawn by the
     uncertainty of their order (Bradley–Terry), until each system's lead over the next is
-    settled, a limit is reached or all pairs are compared. Because the order is checked many
-    times, a lead just outside its interval is less certain than after a single check.
+    settled, a limit is reached or all pairs are compared. The intervals hold at every check:
+    equal systems are called settled in at most 1 − `confidence` of rankings.
 
     Args:
         outputs: One row for each task: `{"input", "outputs": {system: text}}`, optionally with
@@ -195,7 +195,8 @@ def rank(outputs: Rows, judge: Judge, options: RankOptions) -> Ranking:
         InputError: A row has another form, or there are fewer than two systems.
         OptionError: `judge` judges single texts.
 
-    Source: Bradley & Terry 1952; pairs are chosen by uncertainty sampling.
+    Source: Bradley & Terry 1952; pairs are chosen by uncertainty sampling; intervals that may
+    be checked at any time by Robbins 1970 (`sequential_quantile`).
     """
     if kind_of(judge) != "pair":
         raise OptionError("`rank` needs a judge of pairs")
@@ -345,24 +346,23 @@ class _Contest:
         }
 
     def _ranking(self, state: Tournament, points: Floats, possible: int) -> Ranking:
-        from langchain_judges.metrics.intervals import normal_quantile
-        from langchain_judges.metrics.tournament import comparisons_to_settle
+        from langchain_judges.metrics.tournament import comparisons_to_settle, sequential_quantile
 
         level = self.options.confidence
-        width = normal_quantile(level)
+        reaches = sequential_quantile(state.errors, level) * state.errors
         open_pairs = set(state.unsettled(level))
         following = dict(pairwise(state.order))
         systems: list[Ranked] = []
         for own in state.order:
-            strength, error = float(state.strengths[own]), float(state.errors[own])
+            strength, reach = float(state.strengths[own]), float(reaches[own])
             pair = (own, following[own]) if own in following else None
             more = comparisons_to_settle(points, pair, level) if pair in open_pairs else None
             systems.append(
                 {
                     "system": self.names[own],
                     "strength": strength,
-                    "low": strength - width * error,
-                    "high": strength + width * error,
+                    "low": strength - reach,
+                    "high": strength + reach,
                     "comparisons": round(float(points[own].sum() + points[:, own].sum())),
                     "parted": None if pair is None else pair not in open_pairs,
                     "more": more,
