@@ -1062,6 +1062,7 @@ class Writing(AgentMiddleware[Any, Any, Any]):
 
     def before_model(self, state, runtime):
         new = {"/notes.md": {"content": ["Paid", "in full."]}, "/log.md": "Later."}
+        new["/conversation_history/s.md"] = "Summed up."  # by deepagents
         return {"files": {**state.get("files", {}), **new}}
 
 
@@ -1120,6 +1121,7 @@ def test_the_files_that_an_agent_wrote_are_its_work_and_others_what_it_was_given
     state = made.invoke({**ASKED, "files": given}, thread)
     made.invoke(ASKED, thread)
     assert "files_before" not in state
+    assert not any("Summed up." in prompt for prompt in model.prompts)
     for prompt, wrote in zip(map(unfenced, model.prompts), (True, False), strict=True):
         request, response = prompt.split("[response]")
         assert "[file-/in.md]\nTheirs." in request

@@ -1241,6 +1241,24 @@ def test_a_state_that_ends_with_a_request_says_so_and_shows_nothing_as_a_reply(m
         assert "here" in readable(row["input"])
 
 
+# Under any root, and what an agent may name alike.
+KEPT = ["/large_tool_results/call_1", "/conversation_history/session_1.md"]
+KEPT += ["/work/conversation_history/media/0a.png", "/a/large_tool_results/7"]
+OWN = ["/report.md", "/large_tool_results.md", "/conversation_history", "/my_large_tool_results/a"]
+
+
+@for_each("path", KEPT + OWN)
+@for_each("content", ["Kyiv", {"content": "Kyiv", "encoding": "utf-8"}, {"content": ["Kyiv"]}])
+def test_files_in_which_a_framework_keeps_what_was_too_long_are_no_work(path, content):
+    messages = [("user", "Where?"), ("ai", "I looked.")]
+    row = plain_row({"output": {"messages": messages, "files": {path: content}}})
+    assert ("Kyiv" in readable(row["output"])) == (path in OWN)
+    # Messages that are summed up are in the state too; of a result the agent saw both ends.
+    told = [each["detail"] for each in row.get(NOTES, [])]
+    is_lost = path in KEPT and "large_tool_results" in path
+    assert told == [f"is read from 'messages'; not shown: {path!r}"] * is_lost
+
+
 @for_each("arguments, error", [("{bad", True), ('{"n": 7}', False), ("", False), ("{}", False)])
 @for_each("form", ["message", "block", "item"])
 def test_a_call_of_openai_whose_arguments_are_no_json_is_shown_as_invalid(form, arguments, error):

@@ -39,7 +39,11 @@ TRACED = {"inputs": [{"n": 7}], "outputs": {"results": [{"x": 1}], "steps": [["a
 # lack something, and what is said of it.
 LINES: dict[str, tuple[tuple[str, Any, list[str]], tuple[str, str, Any] | None]] = {
     "a state, messages": (
-        ("tool_use", row(OFFLOADED, input=TOLD), ["[result-of-track]", "parcel 7\nin Kyiv"]),
+        (
+            "tool_use",
+            row(OFFLOADED, input=TOLD),
+            ["[result-of-track]", "[file-/report.md]\nIt is in Kyiv."],
+        ),
         (*NO_CALLS, row("In Kyiv.")),
     ),
     "an AgentExecutor's": (

@@ -78,9 +78,8 @@ def find(value: object, field: Field, source: TextSource, *, named: bool = False
             return value
         if not names and len(value) != 1:
             got = keys_in(value) + (", the usual ones of which hold nothing" if is_null else "")
-            usual = ", ".join(map(repr, USUAL[field]))
-            no_key = checks.KNOWN_NAMES["no_key"].format(field=field, usual=usual, got=got)
-            raise InputError(no_key)
+            told = {"field": field, "usual": ", ".join(map(repr, USUAL[field])), "got": got}
+            raise InputError(checks.KNOWN_NAMES["no_key"].format(**told))
         named = named or bool(names)
         value = value[names[0]] if names else next(iter(value.values()))
     return value
@@ -128,9 +127,8 @@ def _is_null(value: Mapping[str, object], field: Field, *, named: bool) -> bool:
     if field not in ("input", "output") or not empty:
         return False
     if empty == {"messages"}:
-        held = (own for name, own in value.items() if own and not checks.is_of_run(name))
-        texts = (as_json(own) for own in held if isinstance(own, str | list | Mapping))
-        return not any(map(WORD.search, texts))
+        held = [own for name, own in value.items() if not checks.is_of_run(name)]
+        return not WORD.search(as_json([own for own in held if not isinstance(own, int | None)]))
     return not named or all(map(is_nothing, value.values()))
 
 
@@ -165,9 +163,9 @@ def is_shown_whole(value: object, field: Field) -> bool:
             return tells or not names
         [(name, value)] = value.items()
         tells |= not checks.is_plain(name, field)
-    if isinstance(value, str):
-        return tells and not is_nothing(value)
-    return (tells or not is_nothing(value)) and not records.record_in(value)
+    is_there = not is_nothing(value)
+    is_whole = tells and is_there if isinstance(value, str) else tells or is_there
+    return is_whole and not records.record_in(value)
 
 
 def is_record(value: Mapping[str, object], field: Field) -> bool:

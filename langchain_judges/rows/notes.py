@@ -219,7 +219,7 @@ def _not_shown(
     value: Mapping[str, Any], names: Sequence[str], others: Sequence[str], field: str, case: Any
 ) -> tuple[list[str], list[str]]:
     """Keys beside the first of the usual ones with what no judge is shown, and those of words."""
-    rivals, words = [], []
+    rivals, words = records.results_left_out(value) if names else [], list[str]()
     known = {name: own for name, own in case.items() if name not in ("expected", "reference")}
     shown, beside = (lines_in(each) if others else set() for each in (case, known))
     for name in others:
@@ -230,11 +230,10 @@ def _not_shown(
         # The word that is right may be what else an answer has, and is not shown as that.
         if field == "output" and not said and name not in checks.NAMES["expected"]:
             is_other |= bool(lines_in(part) - beside)
-        if isinstance(part, Mapping) and as_json(part) in "\n".join(shown):
-            continue
-        if is_other or said - shown:
+        is_echo = isinstance(part, Mapping) and as_json(part) in "\n".join(shown)
+        if not is_echo and (is_other or said - shown):
             rivals.append(name)
-        elif not (is_nothing(part) or lines_in(part) & shown):
+        elif not (is_echo or is_nothing(part) or lines_in(part) & shown):
             words.append(name)
     return rivals, words
 

@@ -8,6 +8,7 @@ messages, from the state of an agent or a LangGraph thread, and from a provider'
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from itertools import chain, repeat, takewhile
 from types import SimpleNamespace
@@ -71,8 +72,7 @@ def record_in(value: object, *, is_work: bool = False, task: object = None) -> l
 
 def state_values(value: Any) -> Any:
     """The values in a LangGraph thread or its snapshot; anything else itself."""
-    thread = _thread(value)
-    return thread["values"] if thread else value
+    return _thread(value).get("values", value)
 
 
 def _thread(value: Any) -> Mapping[str, Any]:
@@ -260,10 +260,20 @@ def _of_calls(calls: Sequence[Mapping[str, Any]], answer: object) -> list[Messag
     return record
 
 
+_OFFLOADED = re.compile(checks.KNOWN_NAMES["offloaded"]).fullmatch
+
+
+def results_left_out(state: Mapping[str, Any]) -> list[str]:
+    """The files of a state in which an agent's framework keeps what was too long to be seen."""
+    files = map(str, state["files"]) if isinstance(state.get("files"), Mapping) else ()
+    return [path for path in files if _OFFLOADED(path) and "large_tool_results" in path]
+
+
 def _of_files(files: object) -> list[Message]:
     """The files that an agent keeps in its state: it may have put results there."""
     record: list[Message] = []
-    for path, file in files.items() if isinstance(files, Mapping) else ():
+    held = files.items() if isinstance(files, Mapping) else ()
+    for path, file in ((path, file) for path, file in held if not _OFFLOADED(str(path))):
         content = file.get("content") if isinstance(file, Mapping) else file
         if isinstance(content, list) and all(isinstance(line, str) for line in content):
             content = "\n".join(content)
@@ -431,6 +441,5 @@ def _words(message: Message) -> str:
 
 def last_turn(record: Sequence[Message]) -> tuple[list[Message], list[Message]]:
     """Part of a record before its last reply, and that reply alone."""
-    places = [place for place, message in enumerate(record) if is_reply(message)]
-    place = places[-1] if places else len(record) - 1
+    place = max((n for n, each in enumerate(record) if is_reply(each)), default=len(record) - 1)
     return list(record[:place]), list(record[place : place + 1])
