@@ -423,17 +423,40 @@ def test_a_text_of_an_option_that_says_nothing_is_refused(create, options):
         ("Is it under 100 words, in 2 or 3 sentences?", ""),
         ("Does it name version 1.5, and 1,000 words at 1:30?", ""),
         ("Was it made in 2024-2025, on 01-12, for 24/7?", ""),
+        ("1: rude\n2: curt\n3: warm", "1, 2, 3"),
+        ("Give 0 = rude, 1 = curt, 2 = warm.", "0, 1, 2"),
+        ("- **5**: warm\n- **3**: neutral\n- **1**: rude", "1, 3, 5"),
+        ("0 points: rude\n1 point: warm\n2 points: kind", "0, 1, 2"),
+        ("Score 1: rude\nScore 5: warm", "1, 5"),
+        ("Score 0: rude\nScore 1: warm", ""),
+        ("Chapter 1: the talk\nChapter 2: the end\nChapter 3: the rest", ""),
+        ("1. Read it.\n2. Is it polite?\n3. Is it short?", ""),
     ],
 )
-def test_a_rubric_with_a_range_and_labels_0_and_1_is_told(text, named, caplog):
+def test_a_rubric_with_a_scale_that_is_not_its_labels_is_told(text, named, caplog):
     caplog.clear()
-    criteria.tell_range.cache_clear()
+    criteria.tell_scale.cache_clear()
     create_rubric_judge(says(1), rubric=text)
     create_allure_judge(says(1), rubric=text)
-    create_rubric_judge(says(1), rubric=text, labels=[1, 2, 3, 4, 5])
+    create_rubric_judge(says(1), rubric="Kind?", instructions=text)
+    create_rubric_judge(says(1), rubric=text, labels=[0, 1, 2, 3, 4, 5])
     told = [record.getMessage() for record in caplog.records]
     assert len(told) == bool(named)
-    assert all(f"names {named!r}, and its labels are 0 and 1" in each for each in told)
+    own = create_rubric_judge(says(1), rubric="Kind?").invoke({**ITEM, "rubric": text})["verdict"]
+    notes = [note["detail"] for note in own["failures"]]
+    assert len(notes) == bool(named)
+    assert all(f"names {named!r}, and its labels are 0, 1" in each for each in told + notes)
+
+
+def test_scores_with_meanings_in_a_rubric_are_its_scale():
+    text = "[Kind?]\nScore 1: It is rude.\nScore 2: It is curt.\nScore 3: It is warm."
+    own = create_rubric_judge(says(2), rubric=text).invoke(ITEM)["verdict"]
+    of_row = create_rubric_judge(says(2), rubric="Good?").invoke({**ITEM, "rubric": text})[
+        "verdict"
+    ]
+    other = create_rubric_judge(says(2), rubric=text, labels=[1, 2]).invoke(ITEM)["verdict"]
+    assert [own["score"], of_row["score"], other["score"]] == [0.5, 0.5, 1.0]
+    assert not of_row["failures"]
 
 
 def test_a_row_whose_own_rubric_says_nothing_is_refused():

@@ -263,7 +263,8 @@ class RowReader:
     def _check_annotations(self, row: Mapping[str, Any], index: int) -> None:
         """Warn of the first row whose annotations cannot be counted as labels; it is judged."""
         try:
-            checks.check_annotations(row, self.labels, outside=False)
+            labels = () if row.get("rubric") else self.labels
+            checks.check_annotations(row, labels, outside=False)
         except InputError as exc:
             if not self._warned:
                 _LOGGER.warning(RUN_ERRORS["no_labels"], index + 1, exc)

@@ -6,7 +6,7 @@ import logging
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from os import PathLike
 from pathlib import Path
@@ -21,7 +21,7 @@ from langchain_judges.lazy import packaged
 from langchain_judges.methods.declaration import Written, name_and_text
 from langchain_judges.options import Options, Rule, Scale
 from langchain_judges.rows import checks, texts
-from langchain_judges.verdict import Label, positions_of
+from langchain_judges.verdict import Label, first_of, positions_of
 
 _LOG = logging.getLogger(__name__)
 # What messages say of a rubric that cannot be judged by.
@@ -227,10 +227,17 @@ class Criterion(Options):
     def with_labels(self, labels: LabelsLike | None, best: Label | None) -> Criterion:
         """The criterion with these labels, unless it has its own or there are none.
 
+        Where there are none, "Score 1: …" to "Score 5: …" in its description are its scale.
+
         Raises:
             OptionError: Its better end is at neither end of them.
         """
-        if self.labels or self.scale or (labels is None and self.best is None):
+        if self.labels or self.scale:
+            return self
+        numbers, are_scores = _meant(self.description)
+        if labels is None and are_scores and numbers == [*range(numbers[0], numbers[-1] + 1)]:
+            return Criterion(**{**dict(self), "scale": (numbers[0], numbers[-1])})
+        if labels is None and self.best is None:
             return self
         labels = labels or YES_NO
         if self.best is not None:
@@ -243,12 +250,46 @@ class Criterion(Options):
 _RANGE = re.compile(r"(?<![\d.,:/-])[01](?![.,:/]\d)[^\d\n]{1,6}([3-9]|[1-9]\d|100)(?!\d)")
 
 
+# A number with its meaning, where a line or a clause begins: "Score 1: rude", "2 = fair".
+_MEANT = re.compile(
+    r"(?im)(?:^|[,;.(|] | (?=\d+ ?=))[^\w\n]{0,8}?((score|rating|grade) )?(-?\d{1,3})"
+    r"(?: points?| stars?)?[*_)\]\"']{0,3} ?[:=](?!\d)"
+)
+
+
+def _digits(text: str) -> str:
+    return "".join(str(unicodedata.decimal(each, each)) for each in text)
+
+
+def _meant(text: str) -> tuple[list[int], bool]:
+    """The numbers that a text gives meanings, rising or falling; whether it calls each a score."""
+    found = _MEANT.findall(_digits(text))
+    numbers = [int(number) for *_, number in found]
+    are_scores = len(numbers) > 1 and all(word for _, word, _ in found)
+    rising = sorted({*numbers})
+    is_scale = numbers in (rising, rising[::-1]) and (are_scores or len(numbers) > 2)
+    return (rising, are_scores) if is_scale else ([], False)
+
+
+@lru_cache(1024)
+def other_scale(text: str, labels: tuple[Label, ...]) -> str:
+    """The sentence that a text names a scale which is not the labels, or "".
+
+    >>> other_scale("0 = rude, 1 = curt, 2 = polite", (0, 1))
+    "names '0, 1, 2', and its labels are 0, 1: set others by `labels`"
+    """
+    known, (numbers, _) = [*map(str, labels)], _meant(text)
+    found = _RANGE.search(_digits(text)) if labels == (0, 1) and not numbers else None
+    named = text[slice(*found.span())] if found else ", ".join(map(str, numbers))
+    is_other = found or not {*map(str, numbers)} <= {*known}
+    return REFUSALS["scale"].format(named, first_of(known)) if is_other else ""
+
+
 @cache
-def tell_range(description: str) -> None:
-    """Warn, once, that a criterion whose labels are 0 and 1 asks for a range of numbers."""
-    digits = "".join(str(unicodedata.decimal(each, each)) for each in description)
-    if found := _RANGE.search(digits):
-        _LOG.warning(REFUSALS["range"], description[slice(*found.span())])
+def tell_scale(text: str, labels: tuple[Label, ...]) -> None:
+    """Warn, once, that a rubric or a prompt names a scale that is not the labels."""
+    if found := other_scale(text, labels):
+        _LOG.warning("A rubric or a prompt %s", found)
 
 
 # A criterion as callers write it: a name or `"name: description"`, or its fields by name.

@@ -75,9 +75,14 @@ class LabelOptions(LookupOptions):
         return rubrics.oriented(values, rubrics.JUDGE)
 
     @model_validator(mode="after")
-    def _asks_by_own_prompt(self) -> Self:
+    def _agrees(self) -> Self:
         given: Any = self.prompts or ()  # read: a mapping
         own = _ASKING.intersection(given)
+        criteria = self.own_rubric.criteria if self.own_rubric else ()
+        for each in criteria:
+            also = self.instructions if len(criteria) == 1 else ""
+            for text in (each.description, also or ""):
+                rubrics.tell_scale(text, each.names)
         if self.own_rubric and own and self.judging not in own:
             raise OptionError(f"`prompts`: it asks by {self.judging!r}, got {sorted(own)!r}")
         return self
@@ -191,8 +196,6 @@ class LabelOptions(LookupOptions):
     def labelled(self, rubric: rubrics.Rubric) -> rubrics.Rubric:
         """A rubric with the options' labels where its criteria have none."""
         criteria = tuple(c.with_labels(self.labels, self.best) for c in rubric.criteria)
-        for criterion in (each for each in criteria if each.names == (0, 1)):
-            rubrics.tell_range(criterion.description)
         return rubric.model_copy(update={"criteria": criteria})
 
     def check(self, item: Mapping[str, object]) -> None:
@@ -348,9 +351,9 @@ class RubricOptions(LabelOptions):
         if self.file is not None:
             return self.labelled(rubrics.load_rubric(self.file))
         if isinstance(self.prompts, Mapping) and (own := {ONLY, "evaluate"} & {*self.prompts}):
-            if not self.labels:
-                prompt = own_prompt("", self.prompts[own.pop()])
-                rubrics.tell_range("\n".join(printed_messages(prompt)))
+            prompt = own_prompt("", self.prompts[own.pop()])
+            said = "\n".join(printed_messages(prompt))
+            rubrics.tell_scale(said, tuple(self.labels or rubrics.YES_NO))
             return self.named({"score": "What the prompt asks holds."})
         return None
 

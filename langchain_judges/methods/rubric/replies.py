@@ -15,12 +15,13 @@ from typing_extensions import TypedDict
 
 from langchain_judges import verdict
 from langchain_judges.asking import reading, reply_text
+from langchain_judges.asking.effects import Update
 from langchain_judges.asking.question import Account
 from langchain_judges.methods.items import ItemState, ItemSteps, label_verdict
 from langchain_judges.methods.lookups import LookupState
-from langchain_judges.methods.rubric.criteria import Criterion, Explain
+from langchain_judges.methods.rubric.criteria import Criterion, Explain, other_scale
 from langchain_judges.methods.rubric.options import LabelOptions
-from langchain_judges.verdict import ConfidenceSource, Item, Label, LabelVerdict
+from langchain_judges.verdict import ConfidenceSource, Item, Label, LabelVerdict, Notes
 
 
 class CriterionScore(TypedDict):
@@ -67,6 +68,17 @@ class RubricSteps(ItemSteps):
     def lacking(self, item: Item) -> str:
         """The lack of what the rubric of an item is about; empty: none."""
         return self.options.lacking(item)
+
+    def begin(self, state: ItemState, account: Account) -> Update:
+        """Check the item, and note where its own rubric names a scale that is not its labels."""
+        update = super().begin(state, account)
+        if state.get("rubric") and not update.get("verdict"):
+            notes = Notes()
+            for each in self.options.rubric_of(state).criteria:
+                if scale := other_scale(each.description, each.names):
+                    notes.add("rubric", scale)
+            account.fail(notes)
+        return update
 
 
 def label_shape(labels: Sequence[Label], explain: Explain) -> type[BaseModel]:
