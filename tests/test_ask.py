@@ -77,6 +77,13 @@ def unread(written: str, message: str = "Failed to call a function.") -> ServerR
     return ServerReply(400, {"error": {"message": message, "failed_generation": written}})
 
 
+PASSING = [
+    "Flex tier capacity exceeded, try again later",
+    "The model is at capacity.",
+    "The system encountered an unexpected error during processing. Try your request again.",
+    "The server is busy",
+    "Please retry in 2.5s",
+]
 NO_CHOICES = {**{"id": "x", "object": "chat.completion", "created": 1, "model": "m"}, "choices": []}
 FAULTS = {
     # what the server does: (reason, replies paid, attempts without a reply)
@@ -96,7 +103,10 @@ FAULTS = {
     "413": (always(error(413)), "provider_error", 0, 1),
     "422": (always(error(422)), "provider_error", 0, 1),
     "408": (always(error(408)), "timeout", 0, 4),
-    **{f"{n}": (always(error(n)), "provider_error", 0, 4) for n in (409, 425, 429, 500, 503)},
+    **{f"{n}": (always(error(n)), "provider_error", 0, 4) for n in (409, 424, 425, 429, 500, 503)},
+    "498": (always(error(498, "no")), "provider_error", 0, 1),
+    **{f"498 {said}": (always(error(498, said)), "provider_error", 0, 4) for said in PASSING},
+    "402": (always(error(402, "Top up your balance and try again.")), "provider_error", 0, 1),
     "dropped": (always(ServerReply(drop=True)), "provider_error", 0, 4),
     "no choices": (always(ServerReply(payload=NO_CHOICES)), "provider_error", 0, 4),
     "nothing": (always(ServerReply(body=b"")), "provider_error", 0, 4),
@@ -170,9 +180,42 @@ def test_no_message_of_any_form_is_raised_or_makes_another_verdict(drawn):
     assert messages.problem(drawn) == ""
 
 
-def with_fields(error, **fields):
+def with_fields(error, /, **fields):
     vars(error).update(fields)
     return error
+
+
+def of_client(said, /, **fields):
+    return with_fields(type("OfClient", (Exception,), {})(said), **fields)
+
+
+BODY = {"error": {"message": "Provider returned error", "code": 502}, "user_id": "u"}
+# Errors of clients for an answer that had begun as a success: what they hold, and what is said.
+SUCCESSES = {
+    "its body as text": (dict(status_code=200, body=json.dumps(BODY)), "HTTP 502: Provider retur"),
+    "its body": (dict(response=httpx.Response(200), body=BODY), "HTTP 502: Provider returned"),
+    "no object": (dict(status_code=200, body="<html>Wait</html>"), "OfClient: 6 fields required"),
+    "an event of a stream": (dict(body={"message": "EOF", "code": "x"}), "OfClient: EOF"),
+    "a stream without a status": (dict(status_code=-1, error="EOF"), "OfClient: 6 fields"),
+    "an error in words": (dict(status_code=200, body={"error": "EOF"}), "OfClient: EOF"),
+    "of boto": (dict(response={"ResponseMetadata": {"HTTPStatusCode": 200}}), "OfClient: 6 fi"),
+}
+
+
+@for_each("fields, said", SUCCESSES.values(), ids=SUCCESSES)
+def test_an_error_under_a_success_is_told_and_asked_again_whatever_the_client(
+    fields, said, monkeypatch
+):
+    monkeypatch.setattr("langchain_judges.asking.send.FIRST_WAIT", 0.0)
+    verdict = asking(FakeChatModel(replies=lambda _: of_client("6 fields required", **fields)))
+    assert verdict["failures"][0]["detail"].startswith(said)
+    assert verdict["usage"]["by_step"]["judge"]["retries"] == 4
+
+
+@for_each("status", [302, 404, 451])
+def test_an_error_with_a_status_of_its_own_is_final(status, monkeypatch):
+    failed = of_client("no", status_code=status, body={"message": "no"})
+    assert not failures.can_pass(failed)
 
 
 class Mute(Exception):

@@ -18,6 +18,7 @@ import sysconfig
 import time
 import traceback
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from email.utils import parsedate_to_datetime
 from functools import cache
 from itertools import pairwise
@@ -96,8 +97,22 @@ def usage_despite(error: Exception) -> TokenUsage | None:
 def status_of(error: Exception) -> int | None:
     """HTTP status of an error, if it has one or means one.
 
-    OpenAI, Anthropic and others have a `status_code`, Google a number `code`, boto a
-    response that is a dictionary.
+    Google has it as a number `code`.
+    """
+    statuses = (
+        *_answered(error),
+        getattr(error, "code", None),
+        (error_under_200(error) or {}).get("code"),
+        *(REPLY_NAMES["statuses"].get(kind.__name__) for kind in type(error).__mro__),
+    )
+    return next((own for own in statuses if isinstance(own, int) and 400 <= own < 600), None)
+
+
+def _answered(error: Exception) -> list[int]:
+    """The statuses of an answer, be it a success, as its client has them.
+
+    OpenAI, Anthropic and others have a `status_code`, boto a response that is a dictionary;
+    Ollama has -1 for what a stream brought.
     """
     response = getattr(error, "response", None)
     metadata = response.get("ResponseMetadata") if isinstance(response, dict) else None
@@ -105,18 +120,16 @@ def status_of(error: Exception) -> int | None:
         getattr(error, "status_code", None),
         getattr(response, "status_code", None),
         metadata.get("HTTPStatusCode") if isinstance(metadata, dict) else None,
-        getattr(error, "code", None),
-        (error_under_200(error) or {}).get("code"),
-        *(REPLY_NAMES["statuses"].get(kind.__name__) for kind in type(error).__mro__),
     )
-    # A success is none of an error's own.
-    return next((own for own in statuses if isinstance(own, int) and 400 <= own < 600), None)
+    return [each for each in statuses if isinstance(each, int)]
 
 
 def error_under_200(error: Exception) -> Mapping[str, object] | None:
     """The error that a server sent with the status of a success; empty if it is lost.
 
-    Routers do so when the provider behind them fails after they have begun to answer.
+    Routers do so when the provider behind them fails after they have begun to answer, and
+    any server in the midst of a stream. What a client says of an answer that it could not
+    read is such an error too.
     """
     raised: Any = error
     body: Any = error.args[0] if type(error) is ValueError and error.args else None
@@ -127,7 +140,12 @@ def error_under_200(error: Exception) -> Mapping[str, object] | None:
             return {}
         body = body.get("error") or body if isinstance(body, dict) else {}
         return body if isinstance(body, dict) else {"message": str(body)}
-    return body if isinstance(body, dict) and "message" in body else None
+    if isinstance(body, dict) and "message" in body:
+        return body
+    statuses, said = _answered(error), _body_of(error)
+    if any(300 <= each < 600 for each in statuses) or not (statuses or "message" in said):
+        return None
+    return said if "message" in said else {"message": said_by(error)}
 
 
 def unreadable(error: Exception) -> str | None:
@@ -182,7 +200,8 @@ def can_pass(error: Exception) -> bool:
     if isinstance(error, exceptions.ModelError):
         return error.is_retryable
     if (status := status_of(error)) is not None:
-        return status in {408, 409, 425, 429} or status >= 500
+        says_so = not rejects(error) and _SAID["again"].search(said_by(error)[:_LONGEST])
+        return status in {408, 409, 424, 425, 429} or status >= 500 or bool(says_so)
     if not is_of_own_code(error) and (error_under_200(error) is not None or unreadable(error)):
         return True
     # A client that the caller gave was used in an event loop that has ended since.
@@ -200,8 +219,11 @@ def refuses_text(error: Exception) -> bool:
 def _body_of(error: Exception) -> Mapping[str, Any]:
     """A provider's words on an error in the body of its answer; empty where it has none."""
     body = getattr(error, "body", None) or getattr(error.__cause__, "body", None)
-    if isinstance(body, dict) and isinstance(body.get("error"), dict):
-        body = body["error"]
+    if isinstance(body, str):
+        with suppress(ValueError, RecursionError):
+            body = json.loads(body)
+    said = body.get("error") if isinstance(body, dict) else None
+    body = {"message": said} if isinstance(said, str) else said or body
     return body if isinstance(body, dict) else {}
 
 
