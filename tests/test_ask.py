@@ -462,6 +462,59 @@ def test_a_wait_is_our_own_where_the_server_says_nothing():
     assert failures.wait_after(told(response=httpx.Response(429), headers=["x"]), 0.0) == 0.0
 
 
+# The end of a limit, 40 seconds after 2030 has begun, in every form.
+NEW_YEAR = 1893456000
+ENDS = ["40", "40.0", "40s", "40000ms", "0m40s", "0h0m39.5s500ms", str(NEW_YEAR + 40)]
+ENDS += [f"{NEW_YEAR + 40}000", "2030-01-01T00:00:40Z", "2030-01-01T01:00:40+01:00"]
+ENDS += ["Tue, 01 Jan 2030 00:00:40 GMT", "2030-01-01T00:00:40"]
+LIMITS = ["X-RateLimit-Reset", "x-ratelimit-reset-tokens", "anthropic-ratelimit-requests-reset"]
+
+
+def in_headers(name, end):
+    return with_fields(told(headers={name: end}), status_code=429)
+
+
+def in_body(name, end):
+    said = {"error": {"message": "no", "code": 429, "metadata": {"headers": {name: end}}}}
+    return with_fields(told(), status_code=429, body=json.dumps(said))
+
+
+@for_each("place", [in_headers, in_body])
+@for_each("name", [*LIMITS, "RateLimit-Reset", "x-rate-limit-reset", "Retry-After"])
+@for_each("end", ENDS)
+def test_the_end_of_a_limit_is_waited_for_in_whatever_form(place, name, end, monkeypatch):
+    monkeypatch.setattr("time.time", lambda: NEW_YEAR)
+    assert failures.wait_after(place(name, end), 0.0) == pytest.approx(40)
+
+
+@for_each(
+    "headers, seconds",
+    [
+        ({"x-ratelimit-reset": "1d"}, failures.LONGEST_WAIT),
+        ({"x-ratelimit-reset": "7s", "retry-after": "3"}, 3),
+        ({"x-ratelimit-reset": "1999-01-01T00:00:00Z"}, 0.0),
+        ({"x-ratelimit-reset": "soon"}, 0.0),
+        # Of several limits those are waited for of which nothing remains.
+        ({"x-ratelimit-reset-a": "5s", "x-ratelimit-reset-b": "7s"}, 7),
+        (
+            {
+                "x-ratelimit-reset-a": "5s",
+                "x-ratelimit-remaining-a": "0",
+                "x-ratelimit-reset-b": "7s",
+                "x-ratelimit-remaining-b": "60",
+            },
+            5,
+        ),
+    ],
+)
+def test_the_end_of_a_limit_counts_where_it_is_spent(headers, seconds):
+    failed = with_fields(told(headers=headers), status_code=429)
+    assert failures.wait_after(failed, 0.0) == seconds
+    # Servers tell their limits with any answer.
+    other = with_fields(told(headers=headers), status_code=503)
+    assert failures.wait_after(other, 0.0) == float(headers.get("retry-after", 0.0))
+
+
 TOO_LONG = [
     "prompt is too long: 210000 tokens > 200000 maximum",
     "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).",

@@ -19,6 +19,7 @@ import time
 import traceback
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
+from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import cache
 from itertools import pairwise
@@ -51,6 +52,10 @@ _UNREAD = (ValueError, TypeError, AttributeError, LookupError, RecursionError)
 _NO_REPLY = "the server answered without a reply, as if it had succeeded"
 # Headers that say when to ask again, and their unit in seconds.
 _WAITS = (("retry-after-ms", 0.001), ("retry-after", 1.0))
+# Headers that say when a limit ends, and the parts of a duration in them.
+_RESET = re.compile("rate-?limit.*reset")
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_DURATION = r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(ms|[smhd])"
 # Characters of a message that are read; some errors repeat the whole prompt.
 _LONGEST = 2000
 # Errors that the OpenAI client raises for a reply that came and was paid for.
@@ -267,20 +272,43 @@ def _address(error: Exception) -> str:
 def wait_after(error: Exception, wait: float) -> float:
     """The seconds to wait: what the provider says, else the back-off with jitter."""
     holders = (held for e in chain_of(error) for held in (e, getattr(e, "response", None)))
-    found = [h for each in holders if isinstance(h := getattr(each, "headers", None), Mapping)]
-    values = [(each.get(name, ""), unit) for each in found for name, unit in _WAITS]
+    named = [getattr(each, "headers", None) for each in holders]
+    metadata = _body_of(error).get("metadata")  # where routers repeat a provider's headers
+    named.append(metadata.get("headers") if isinstance(metadata, dict) else None)
+    found = [{str(k).lower(): v for k, v in h.items()} for h in named if isinstance(h, Mapping)]
+    said = [_seconds_until(each.get(name), unit) for each in found for name, unit in _WAITS]
     told = _SAID["delay"].search(said_by(error))
-    for value, unit in [*values, (told[1] if told else "", 1.0)]:
-        try:
-            seconds = float(value) * unit
-        except (TypeError, ValueError):
-            try:  # the date after which to ask again
-                seconds = parsedate_to_datetime(value).timestamp() - time.time()
-            except (TypeError, ValueError):
-                continue
-        if math.isfinite(seconds) and seconds >= 0:
-            return min(seconds, LONGEST_WAIT)
+    said.append(_seconds_until(told[1]) if told else None)
+    if status_of(error) == 429:
+        said += map(_end_of_limits, found)
+    if (seconds := next((s for s in said if s is not None and s >= 0), None)) is not None:
+        return min(seconds, LONGEST_WAIT)
     return wait * random.uniform(0.75, 1.25)  # noqa: S311 - spreads retries, no secret
+
+
+def _end_of_limits(headers: Mapping[str, object]) -> float | None:
+    """The seconds until the last limit ends of which nothing remains, if headers name any."""
+    resets = (name for name in headers if _RESET.search(name))
+    spent = (n for n in resets if str(headers.get(n.replace("reset", "remaining"), 0)) == "0")
+    return max((_seconds_until(headers[name]) or 0.0 for name in spent), default=0.0) or None
+
+
+def _seconds_until(value: object, unit: float = 1.0) -> float | None:
+    """The seconds that a server says: a number of a unit, `1m30s`, or a time in any form."""
+    text = str(value).strip()
+    with suppress(ValueError):
+        seconds = float(text) * unit
+        # Also seconds or milliseconds since 1970, which no wait is as long as.
+        if since := next((each for each in (1e3, 1.0) if seconds / each > 1e9), None):
+            seconds = seconds / since - time.time()
+        return seconds if math.isfinite(seconds) else None
+    if re.fullmatch(f"(?:{_DURATION})+", text):
+        return sum(float(n) * _SECONDS[each] for n, each in re.findall(_DURATION, text))
+    for read in (datetime.fromisoformat, parsedate_to_datetime):
+        with suppress(TypeError, ValueError):
+            date = read(text)
+            return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp() - time.time()
+    return None
 
 
 class Complaint(NamedTuple):
