@@ -411,7 +411,7 @@ def test_recorded_labels_of_any_runnable_are_audited_without_a_model():
         {"id": f"{n}", "input": f"Text {n}?", "output": f"{grade}", "expert": mark}
         for n, (grade, mark) in enumerate(marks)
     ]
-    memory, check = memory_of(), annotated("expert", min_deviation=2)
+    memory, check = memory_of(), annotated("expert", min_deviation=0.5)
     audit = create_allure_audit(
         RunnableLambda(said), memory, check=check, labels=(1, 2, 3, 4, 5), right_share=0,
         auditor=lambda proposal: "accept",

@@ -1,5 +1,7 @@
 """Which labels look wrong, and how kinds of mistakes are named."""
 
+import itertools
+
 import pytest
 
 from langchain_judges.errors import OptionError
@@ -61,8 +63,10 @@ FINE, COARSE = (1, 2, 3, 4, 5), (0, 1)
 @for_each(
     ("check", "labels", "said", "annotation", "proposed"),
     [
-        # 1.33 is nearest to 1.
-        (annotated("mark", min_deviation=1.5), FINE, 5, 1.33, 1),
+        # 1.33 is nearest to 1, and 2.5 as near to 3 as to 2.
+        (annotated("mark"), FINE, 2, 1.33, 1),
+        (annotated("mark"), FINE, 3, 2.5, None),
+        (annotated("mark"), FINE, 4, 2.5, 2),
         (annotated("mark"), FINE, 5, None, None),
         (annotated("mark", threshold=2.5), COARSE, 1, 2.33, 0),
         (annotated("mark", threshold=2.5), COARSE, 1, 2.67, None),
@@ -74,6 +78,17 @@ FINE, COARSE = (1, 2, 3, 4, 5), (0, 1)
 def test_a_label_is_doubted_that_is_far_from_a_persons(check, labels, said, annotation, proposed):
     doubt = check.doubt({"output": "x", "mark": annotation}, said, labels)
     assert (doubt.label if doubt else None) == proposed
+
+
+@for_each("scale", [(0, 0.5, 1), (0.25, 0.5, 0.75, 1), (-2, -1, 0, 1, 2), (*range(0, 101, 10),)])
+def test_every_label_but_a_persons_is_doubted_on_any_scale(scale):
+    at_least = annotated("mark", min_deviation=0.5)
+    for said, truth in itertools.product(scale, scale):
+        marked = {"output": "x", "mark": truth}
+        doubt = annotated("mark").doubt(marked, said, scale)
+        assert (doubt.label if doubt else said) == truth
+        far = 2 * abs(said - truth) >= scale[-1] - scale[0]
+        assert bool(at_least.doubt(marked, said, scale)) == far
 
 
 @for_each(("text", "label"), [(True, 1), (False, 0), (None, None), (3, 3), ("good", "good")])
@@ -92,7 +107,7 @@ def test_what_is_no_check_is_refused():
     with pytest.raises(OptionError, match="not a regular expression"):
         pattern("(")
     with pytest.raises(OptionError, match="min_deviation"):
-        annotated(min_deviation=0)
+        annotated(min_deviation=1.5)
 
 
 def test_own_modes_come_first_and_replace_their_namesakes():

@@ -144,7 +144,8 @@ def by_label(proposal: states.AuditProposal, labels: Sequence[Label]) -> dict[st
     if item.get("label") is None:
         return {"answer": "reject", "note": "nobody has labelled it"}
     fields = {name: item[name] for name in ("note", "auditor") if item.get(name)}
-    return {"answer": "label", "label": label_checks.nearest(item["label"], labels), **fields}
+    label = label_checks.nearest(item["label"], labels, proposal["label"])
+    return {"answer": "label", "label": label, **fields}
 
 
 def _by_model(

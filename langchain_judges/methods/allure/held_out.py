@@ -107,9 +107,10 @@ def labelled_cases(
         verdicts: Label verdicts by the id of their item.
         labels: The judge's labels; a true grade between them counts as the nearest.
     """
+    said = [verdicts[str(item["id"])]["label"] for item in items]
     return [
-        (group_of(item, n), nearest(item["label"], labels), verdicts[str(item["id"])]["label"])
-        for n, item in enumerate(items)
+        (group_of(item, n), nearest(item["label"], labels, own), own)
+        for n, (item, own) in enumerate(zip(items, said, strict=True))
     ]
 
 

@@ -118,16 +118,24 @@ def is_on_scale(truth: object, labels: Sequence[Label]) -> bool:
     return min(numbers) <= truth <= max(numbers)
 
 
-def nearest(truth: Label, labels: Sequence[Label]) -> Label:
+def nearest(truth: Label, labels: Sequence[Label], said: Label | None) -> Label:
     """The one of a judge's labels that a person's label is, or is nearest to.
+
+    Args:
+        truth: The person's label.
+        labels: All that the judge may give.
+        said: What it gave, which is right where no other is nearer.
 
     Raises:
         InputError: It is not on their scale.
     """
     if not is_on_scale(truth, labels):
         raise InputError(WORDS["off_scale"].format(list(labels), truth))
+    if truth in labels:
+        return truth
     numbers = [each for each in labels if isinstance(each, int | float)]
-    return truth if truth in labels else min(numbers, key=lambda each: abs(each - float(truth)))
+    away = {each: round(abs(each - float(truth)), 9) for each in numbers}
+    return min(numbers, key=lambda each: (away[each], each != said))
 
 
 def require_labels(
@@ -224,43 +232,37 @@ def pattern(expression: str | None = None) -> Check:
 
 
 def annotated(
-    field: str = "label", *, min_deviation: float = 1.0, threshold: float | None = None
+    field: str = "label", *, min_deviation: float = 0.0, threshold: float | None = None
 ) -> Check:
     """The check that compares the judge's label with a person's.
 
-    Numbers are doubted where they lie `min_deviation` or more apart, other labels where they
-    differ. The label proposed instead is the judge's own label nearest to the person's.
+    A label is doubted where another of the judge's is nearer to the person's, which is proposed.
 
     Args:
         field: Where an item carries the person's label; items without it are passed over.
-        min_deviation: Least difference of two grades that is worth a person's time.
+        min_deviation: Least difference of two numbers that is worth a person's time, as a share
+            of the judge's scale.
         threshold: Turns the person's grade into the worst label below it and the best from
             it on; ALLURE's second experiment sets expert consistency below 2.5 to 0.
 
     Raises:
-        OptionError: `min_deviation` is not positive.
+        OptionError: `min_deviation` is no share.
     """
-    if not min_deviation > 0:
-        raise OptionError(f"`min_deviation` must be positive, got {min_deviation!r}")
+    if not 0 <= min_deviation <= 1:
+        raise OptionError(f"`min_deviation` must be from 0 to 1, got {min_deviation!r}")
 
-    def truth(item: Mapping[str, Any], labels: Sequence[Label]) -> Label | None:
+    def rule(item: Mapping[str, Any], label: Label, labels: Sequence[Label]) -> Doubt | None:
         annotation = item.get(field)
         if not isinstance(annotation, int | float | str):
             return None
         if isinstance(annotation, float) and math.isnan(annotation):
             return None
         if threshold is not None:
-            return labels[0] if _grade(annotation, field) < threshold else labels[-1]
-        return nearest(annotation, labels)
-
-    def rule(item: Mapping[str, Any], label: Label, labels: Sequence[Label]) -> Doubt | None:
-        proposed = truth(item, labels)
-        if proposed is None or proposed == label:
-            return None
-        annotation = item[field]
-        said = annotation if threshold is None else proposed
-        both = [each for each in (said, label) if isinstance(each, int | float)]
-        if len(both) == 2 and abs(both[0] - both[1]) < min_deviation:
+            proposed = labels[0] if _grade(annotation, field) < threshold else labels[-1]
+        else:
+            proposed = nearest(annotation, labels, label)
+        truly = annotation if threshold is None else proposed
+        if proposed == label or _are_close(truly, label, min_deviation, labels):
             return None
         return Doubt(proposed, f"a person says {annotation}, the judge {label}")
 
@@ -276,6 +278,14 @@ def answer_or_label() -> Check:
         return check.doubt(item, label, labels)
 
     return Check("answer_or_label", rule, ("expected", "label"))
+
+
+def _are_close(a: Label, b: Label, share: float, labels: Sequence[Label]) -> bool:
+    """Whether two numbers lie less than a share of a judge's scale apart."""
+    numbers = [each for each in labels if isinstance(each, int | float)]
+    if isinstance(a, str) or isinstance(b, str) or not numbers:
+        return False
+    return abs(a - b) < share * (max(numbers) - min(numbers))
 
 
 def _grade(label: Label, field: str) -> float:
