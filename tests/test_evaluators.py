@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Any, cast
 
 import pytest
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.runnables import RunnableLambda
 from langgraph.checkpoint.memory import InMemorySaver
 from langsmith.run_helpers import tracing_context
@@ -40,6 +40,8 @@ from langchain_judges.integrations.feedback import feedback_of, posted, spans_of
 from langchain_judges.methods import create_jury
 from langchain_judges.methods.rubric import Criterion
 from langchain_judges.methods.rubric.criteria import ready_names
+from langchain_judges.rows.fields import plain_row
+from langchain_judges.rows.texts import readable
 from langchain_judges.rows.work import work_in
 from langchain_judges.runs.run_state import ALIKE
 from langchain_judges.testing.schema_replies import fitting_reply
@@ -937,6 +939,34 @@ def test_a_named_output_is_judged_with_the_tools_and_the_error_of_its_run(place,
     assert "Yes it is" in model.prompts[0]
 
 
+@for_each(
+    "inputs, is_held",
+    [({"sum": 7}, True), ({"sum": 7, "currency": "EUR"}, True), ({"sum": 8}, False), ({}, False)],
+)
+@for_each("told", ["1", None, "2"])
+def test_a_call_of_a_child_run_is_that_of_the_messages_by_its_id_or_by_what_it_was_given(
+    inputs, is_held, told
+):
+    result: Any = "ok" if told is None else ToolMessage("ok", tool_call_id=told)
+    called = {"role": "assistant", "content": "", "tool_calls": [{**PAY_CALL, "id": "1"}]}
+    messages = [PAID[0], called, *PAID[2:]]
+    run = a_run({"messages": messages})
+    tool = {**PAY, "inputs": inputs, "outputs": {"output": result}}
+    run.child_runs = [a_run(None).model_copy(update=tool)]
+    wanted = 1 if told == "1" or (told is None and is_held) else 2
+    made = trajectory_evaluator("any")(outputs=run, reference_outputs=["pay"] * wanted)
+    assert made["score"] == 1, made["comment"]
+
+
+def test_a_call_that_no_message_asked_for_is_shown_once_where_its_result_is_a_message():
+    result = ToolMessage("Paid 7.", tool_call_id="1", name="pay")
+    run = a_run({"messages": [PAID[0], result, PAID[-1]]})
+    tool = {**PAY, "inputs": {"sum": 7}, "outputs": {"output": result}}
+    run.child_runs = [a_run(None).model_copy(update=tool)]
+    assert readable(plain_row({"output": run})["output"]).count("Paid 7.") == 1
+
+
+PAY_CALL: dict[str, Any] = {"name": "pay", "args": {"sum": 7}}
 ARGS: list[Any] = ["args", "arguments", "input", "parameters", "input_parameters", "kwargs"]
 ARGS += ["tool_input", "tool_args", "own"]
 # A call as it stands in a list and in a message, bare or under a function.

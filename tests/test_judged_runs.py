@@ -7,6 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain.agents import create_agent
+from langchain_core.messages import AIMessage
+from langchain_core.tools import tool
+from langgraph.graph import START, MessagesState, StateGraph
 from langsmith import Client, traceable
 from langsmith.run_helpers import tracing_context
 
@@ -281,6 +285,41 @@ def test_a_turn_that_failed_is_shown_as_one_with_its_steps_wherever_it_stands(se
     others = [shown.index(f"answer to {q}") for q in QUESTIONS if q != asked]
     assert at == sorted(at)
     assert [n < at[0] for n in others] == [n < place for n in range(2)]
+
+
+def an_agent(name, tool, call, *also, replies=()):
+    calls = [AIMessage("", tool_calls=[{"name": tool, "args": call, "id": f"{name} 1"}])]
+    return create_agent(FakeChatModel(replies=[*calls, *replies]), [*also], name=name)
+
+
+def test_calls_of_agents_below_an_agent_stand_once_within_the_call_that_asked_them(server):
+    @tool
+    def add(a: int, b: int) -> int:
+        """Add."""
+        return a + b
+
+    @tool
+    def ask_math(question: str) -> str:
+        """Ask the agent for numbers."""
+        math = an_agent("math", "add", {"a": 1, "b": 2}, add, replies=["It is 3."])
+        return str(math.invoke({"messages": [("user", question)]})["messages"][-1].text)
+
+    boss = an_agent("boss", "ask_math", {"question": "1 + 2?"}, ask_math, replies=["3."])
+
+    def direct(state):  # a node that calls a tool of the same name itself
+        add.invoke({"a": 5, "b": 5})
+
+    made = StateGraph(MessagesState).add_node("boss", boss).add_node("direct", direct)
+    graph: Any = made.add_edge(START, "boss").add_edge("boss", "direct").compile()
+    client = Client(api_url=server.url, api_key="x", info=server.info)
+    with tracing_context(enabled=True, client=client, project_name=PROJECT):
+        graph.invoke({"messages": [("user", "What is 1 + 2?")]})
+    client.flush()
+    judge, model = unsure()
+    watch_project(client, judge, PROJECT)
+    marks = re.findall(r"<((?:call|result|final)[\w-]*?)(?:-by-boss)?-\w+>", model.prompts[0])
+    below = [f"{kind}-{n}-of-add" for n in (2, 3) for kind in ("call", "result")]
+    assert marks == ["call-1-of-ask_math", *below, "result-1-of-ask_math", "final-answer"]
 
 
 def test_both_sides_of_a_comparison_have_their_steps(experiment, server):

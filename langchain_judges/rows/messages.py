@@ -180,7 +180,7 @@ def _of_blocks(
             made, said, calls = [*made, *steps], [], []
         elif role not in tool_calls.CALL_NOTHING and tool_calls.is_call(block):
             call = tool_calls.call_in(block)
-            same = [each for each in left if _are_same(each, call)][:1]
+            same = [each for each in left if are_same(each, call)][:1]
             for each in same:
                 left.remove(each)
             calls += same or ([call] if call["id"] not in known else [])
@@ -208,10 +208,13 @@ def texts_joined(blocks: Iterable[Any], between: str = "") -> list[Any]:
     return joined
 
 
-def _are_same(one: ToolCall, other: ToolCall) -> bool:
+def are_same(one: ToolCall, other: ToolCall) -> bool:
+    """Whether two calls are one, by their ids, or else by name and arguments of the first."""
     if one["id"] and other["id"]:
         return one["id"] == other["id"]
-    return (one["name"], one["args"]) == (other["name"], other["args"])
+    own, more = one["args"], other["args"]
+    both = {**more, **own} if isinstance(own, Mapping) and isinstance(more, Mapping) else own
+    return (one["name"], both) == (other["name"], more)
 
 
 # What the content, or the text's value, of a block is by its type.

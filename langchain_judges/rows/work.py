@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from langchain_judges.errors import InputError
@@ -11,7 +13,7 @@ from langchain_judges.rows import record as records
 from langchain_judges.rows.data import as_json, holds_nothing, is_nothing, plain_data
 from langchain_judges.rows.lookup import Field, TextSource
 from langchain_judges.rows.responses import ended
-from langchain_judges.rows.texts import Message, PlainText, plain, readable
+from langchain_judges.rows.texts import Message, PlainText, ToolCall, plain, readable
 
 
 def work_in(
@@ -97,33 +99,51 @@ def outputs_of(
     They are unchanged if the run did not fail, and no loaded child run did what they do not
     hold. Otherwise they hold the text at a source as messages, and documents that were found.
     """
-    used = steps_within(run, kinds)
     finders = _runs_below(run, {*kinds} - {"tool"})
     found = [each.outputs for each in finders if documents.context_in(each.outputs)]
-    if not (used or found or run.error) or holds_nothing(run.outputs):
+    steps = [*_steps_below(run, kinds)]
+    if not (steps or found or run.error) or holds_nothing(run.outputs):
         return run.outputs
     try:
         said = _said(work_in(run.outputs, source))
     except InputError:  # reported by whoever reads the outputs
         return run.outputs
+    new = _by_place(steps, said)
+    if not (new or found or run.error):
+        return run.outputs
     held = run.outputs if isinstance(run.outputs, Mapping) else {}
     kept = {name: held[name] for name in lookup.USUAL["context"] if name in held}
     if found and documents.context_of(kept) is None:
         kept["documents"] = found
-    # They are of the last request.
-    place = max((n for n, each in enumerate(said, 1) if each["role"] == "user"), default=0)
-    return {**kept, "messages": [*said[:place], *used, *said[place:], *_failure(run)]}
+    done = [m for n in range(len(said) + 1) for m in (*new[n], *said[n : n + 1])]
+    return {**kept, "messages": [*done, *_failure(run)]}
 
 
-def steps_within(run: Any, kinds: Collection[str] = ("tool", "retriever")) -> list[Message]:
-    """The calls and results of loaded child runs of some kinds, in time, beside its outputs.
+def _by_place(steps: Iterable[Any], said: Sequence[Message]) -> Mapping[int, list[Message]]:
+    """The steps of child runs that a record lacks, by the place in it where each belongs.
 
-    Messages with calls have those of all tools.
+    A record holds a call with the same id, or where the run says none with the same name and
+    arguments; agents below the run, and nodes that call tools themselves, have others. One
+    stands after the last call before it that is held, or after the last request.
     """
-    acts = any(map(_acts, records.record_in(run.outputs)))
-    steps = [each for each in _runs_below(run, kinds) if each.run_type != "tool" or not acts]
-    steps.sort(key=lambda step: str(step.dotted_order or step.start_time))
-    return [message for step in steps for message in _of_step(step)]
+    calls = [(place, each) for place, m in enumerate(said, 1) for each in m.get("tool_calls", ())]
+    results = {m.get("tool_call_id") for m in said}
+    at = max((n for n, each in enumerate(said, 1) if each["role"] == "user"), default=0)
+    new = defaultdict[int, list[Message]](list)
+    for step in steps:
+        made, done = _of_step(step)
+        if held := next((each for each in calls if messages.are_same(each[1], made)), None):
+            calls.remove(held)
+            at = held[0]
+        elif made["id"] not in results:  # a node may call a tool that no message asked for
+            new[at] += done
+    return new
+
+
+def steps_within(run: Any) -> list[Message]:
+    """The calls and results of loaded child runs, in time, that its outputs do not hold."""
+    steps = _steps_below(run, ("tool", "retriever"))
+    return [*chain(*_by_place(steps, records.record_in(run.outputs)).values())]
 
 
 def _failure(run: Any) -> list[Message]:
@@ -163,13 +183,25 @@ def _runs_below(run: Any, kinds: Collection[str]) -> Iterator[Any]:
             yield from _runs_below(child, kinds)
 
 
-def _of_step(step: Any) -> list[Message]:
-    """The call of a tool or a retriever and its result, of the run of it."""
-    output, given = _only(step.outputs, "output"), _only(step.inputs, "input")
-    said: list[Any] = [{"content": output}, *messages.messages_in(output)]
-    item = {"type": "run_call", "call_id": str(step.id), "name": step.name, "args": given}
+def _steps_below(run: Any, kinds: Collection[str]) -> Iterator[Any]:
+    """Yield the runs of some kinds below a run in time; what a search asked for is its own."""
+    for step in sorted(run.child_runs or (), key=lambda s: str(s.dotted_order or s.start_time)):
+        yield from [step] if step.run_type in kinds else []
+        inner = {"tool": ["tool"], "retriever": []}.get(step.run_type, kinds)
+        yield from _steps_below(step, inner)
+
+
+def _of_step(step: Any) -> tuple[ToolCall, list[Message]]:
+    """The call of a tool or a retriever as a model made it, and as a record has it, its result."""
+    given, output = _only(step.inputs, "input"), plain_data(_only(step.outputs, "output"))
+    output = records.opened(output)
+    state = output.get("messages") if isinstance(output, Mapping) else None  # of a command
+    said: list[Any] = [{"content": output}]
+    said += messages.messages_in(output) or messages.messages_in(state)
+    made: ToolCall = {"name": step.name, "args": given, "id": said[-1].get("tool_call_id") or ""}
+    item = {"type": "run_call", "call_id": made["id"] or str(step.id), **made}
     result = {"output": said[-1]["content"], "error": step.error, "status": said[-1].get("status")}
-    return [*tool_calls.steps_of_item({**item, **result})]
+    return made, [*tool_calls.steps_of_item({**item, **result})]
 
 
 def _only(value: object, name: str) -> object:
