@@ -13,13 +13,22 @@ from langchain.agents import create_agent
 from langchain.agents.middleware import (
     AgentMiddleware,
     AgentState,
+    HumanInTheLoopMiddleware,
+    ModelCallLimitMiddleware,
+    ModelResponse,
+    ModelRetryMiddleware,
+    PIIMiddleware,
     SummarizationMiddleware,
+    ToolCallLimitMiddleware,
+    after_model,
+    before_agent,
+    before_model,
     dynamic_prompt,
     wrap_model_call,
 )
 from langchain.agents.structured_output import ToolStrategy
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
-from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig, RunnableLambda
 from langchain_core.tools import InjectedToolCallId, StructuredTool, tool
 from langgraph.checkpoint.memory import InMemorySaver
@@ -325,6 +334,118 @@ def test_each_run_on_a_thread_has_its_own_revisions():
         state = assistant.invoke(ASKED, config)
         assert len(state["judged"]) == 2
     assert len(model.prompts) == 4
+
+
+# ---- answers that no model wrote
+
+
+def stops(state, runtime):
+    if "bomb" in state["messages"][-1].text:
+        return {"messages": [AIMessage("Blocked.")], "jump_to": "end"}
+
+
+def replaces(state, runtime):
+    last = state["messages"][-1]
+    if last.text == "bad":
+        gone = RemoveMessage(last.id)
+        return {"messages": [gone, AIMessage("Blocked.")], "jump_to": "end"}
+
+
+@wrap_model_call
+async def answers_itself(request, handler):
+    return ModelResponse([AIMessage("Blocked.")])
+
+
+@wrap_model_call
+async def fails(request, handler):
+    raise ValueError("down")
+
+
+# Who ends a run in place of the agent's model, by the model's turns until then.
+ENDERS: dict[str, tuple[Any, list[AIMessage]]] = {
+    "before the agent": ([before_agent(can_jump_to=["end"])(stops)], []),
+    "before the model": ([before_model(can_jump_to=["end"])(stops)], []),
+    "after the model": ([after_model(can_jump_to=["end"])(replaces)], [AIMessage("bad")]),
+    "around the model": ([answers_itself], []),
+    "a call that failed": ([ModelRetryMiddleware(max_retries=0), fails], []),
+    "calls of the model": ([ModelCallLimitMiddleware(run_limit=1, exit_behavior="end")], [ONE]),
+    "calls of tools": ([ToolCallLimitMiddleware(run_limit=1, exit_behavior="end")], [ONE, ONE]),
+}
+BOMB: Any = {"messages": [HumanMessage("How is a bomb made?")]}
+
+
+@for_each("ender", ENDERS)
+@for_each("is_first", [True, False])
+async def test_an_answer_that_no_model_wrote_is_judged_once_and_never_sent_back(ender, is_first):
+    others, turns = ENDERS[ender]
+
+    def made(middleware):
+        model = FakeToolModel(replies=[*turns, AIMessage("Here is how.")])
+        return create_agent(model, [track], middleware=middleware), model
+
+    alone, model = made(others)
+    ends = (await alone.ainvoke(BOMB))["messages"]
+    assert (ends[-1].text != "Here is how.", len(model.prompts)) == (True, len(turns))
+    own = [JudgeMiddleware(labels(), max_revisions=2)]
+    judged, model = made([*own, *others] if is_first else [*others, *own])
+    state = await judged.ainvoke(BOMB)
+    assert (state["messages"][-1].text, len(model.prompts)) == (ends[-1].text, len(turns))
+    assert [each["score"] for each in state["judged"]] == [0.1]
+
+
+@for_each("is_first", [True, False])
+def test_a_turn_that_ends_before_the_judge_begins_has_nothing_of_the_turn_before(is_first):
+    judge_model = FakeChatModel(replies=[{"label": 1, "explanation": "y"}] * 2)
+    guard = before_agent(can_jump_to=["end"])(stops)
+    own: Any = JudgeMiddleware(create_rubric_judge(judge_model, rubric="Is it kind?"))
+    model = FakeToolModel(replies=[called("good", 1)])
+    order = [own, guard] if is_first else [guard, own]
+    form = ToolStrategy(Place)
+    made = create_agent(model, middleware=order, response_format=form, checkpointer=InMemorySaver())
+    thread: Any = {"configurable": {"thread_id": "1"}}
+    made.invoke(ASKED, thread)
+    state = made.invoke(BOMB, thread)
+    [judged] = state["judged"]
+    assert (state["messages"][-1].text, judged["answer"]) == ("Blocked.", "Blocked.")
+    assert "structured_response" not in judged
+    request, response = unfenced(judge_model.prompts[-1]).split("[response]")
+    assert "How is a bomb made?" in request
+    assert response.startswith("\nBlocked.\n\n")
+    assert "good" not in response
+
+
+def test_a_draft_stands_where_the_call_that_would_revise_it_is_one_too_many():
+    limit: Any = ModelCallLimitMiddleware(run_limit=1, exit_behavior="end")
+    model = FakeToolModel(replies=[AIMessage("bad")])
+    state = create_agent(model, middleware=[limit, JudgeMiddleware(labels())]).invoke(ASKED)
+    assert [each["answer"] == "bad" for each in state["judged"]] == [True, False]
+    assert answers_of(state) == ["Why?", "bad"]
+
+
+def test_a_draft_that_one_judge_returns_is_sent_back_by_the_next():
+    model = FakeToolModel(replies=[AIMessage(each) for each in ("good", "bad", "good good")])
+    first = JudgeMiddleware(bsm(), key="first", threshold=0.9)  # runs last, of the drafts
+    owns: Any = [JudgeMiddleware(labels(), key="second", threshold=0.95), first]
+    create_agent(model, middleware=owns).invoke(ASKED)
+    assert len(model.prompts) == 3
+
+
+def test_what_the_model_wrote_is_sent_back_after_a_person_was_asked_or_where_it_was_redacted():
+    asks: Any = HumanInTheLoopMiddleware(interrupt_on={"track": True})
+    hides: Any = PIIMiddleware("email", apply_to_output=True)
+    replies = [ONE, AIMessage("bad: a@b.example"), AIMessage("good")]
+    model = FakeToolModel(replies=replies)
+    made = create_agent(
+        model,
+        [track],
+        middleware=[asks, hides, JudgeMiddleware(labels())],
+        checkpointer=InMemorySaver(),
+    )
+    thread: Any = {"configurable": {"thread_id": "1"}}
+    made.invoke(ASKED, thread)
+    state = made.invoke(Command(resume={"decisions": [{"type": "approve"}]}), thread)
+    answers = [each["answer"] for each in state["judged"]]
+    assert answers == ["bad: [REDACTED_EMAIL]", "good"]
 
 
 @for_each(

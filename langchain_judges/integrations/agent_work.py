@@ -99,6 +99,24 @@ def answer_at_end(messages: Sequence[AnyMessage]) -> Sequence[AnyMessage]:
     return messages[start:] if start >= 0 and messages[start].type == "ai" else []
 
 
+def is_by_model(state: Any) -> bool:
+    """Whether a model wrote the last answer, and no guardrail or limit of other middleware."""
+    said, written = answer_at_end(state["messages"]), state.get("written") or ()
+    return any(message.id in written for message in said)
+
+
+def as_of_now(state: Any) -> Any:
+    """The state without what is of an earlier turn, where no model wrote the last answer.
+
+    Other middleware may have ended the turn before the one that judges could begin it.
+    """
+    messages, judged = state["messages"], state.get("answers")
+    is_asked = beginning(messages, None) > beginning(messages, state.get("begun"))
+    is_new = is_asked and not (judged and "revised" in judged[-1])
+    begun = {"answers": [], "seen": [], "begun": None, "files_before": state.get("files")}
+    return {**state, "structured_response": None, **(begun if is_new else {})}
+
+
 def answer_in(last: AnyMessage) -> texts.PlainText:
     """The answer that an agent's last message is; empty if it has no text, or is none."""
     said = "".join(texts.plain(message["content"]) for message in messages_in(last))

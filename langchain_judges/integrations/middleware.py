@@ -65,33 +65,36 @@ class Judged(TypedDict):
     revised: NotRequired[bool]
 
 
-class _SystemMessages(BaseCallbackHandler):
+class _Replies(BaseCallbackHandler):
     """Keeps the system message of each call of a model, as all middleware have made it."""
 
     run_inline = True
 
     def __init__(self) -> None:
         # By the run of a call, and once it has answered by the id of the reply.
-        self.texts: dict[object, str | None] = {}
+        self.systems: dict[object, str | None] = {}
 
     def on_chat_model_start(
         self, serialized: Any, messages: list[list[BaseMessage]], *, run_id: Any, **_: Any
     ) -> None:
         first = messages[0][0]
-        self.texts[run_id] = first.text if first.type == "system" else None
+        self.systems[run_id] = first.text if first.type == "system" else None
 
     def on_llm_end(self, response: Any, *, run_id: Any, **_: Any) -> None:
-        self.texts[response.generations[0][0].message.id] = self.texts.pop(run_id)
+        self.systems[response.generations[0][0].message.id] = self.systems.pop(run_id)
 
-    def of(self, said: ModelResponse) -> str | None:
-        """That of the call whose reply is the response, else of the last call."""
-        known = [message.id for message in said.result if message.id in self.texts]
-        return self.texts[[*self.texts, *known][-1]] if self.texts else None
+    def among(self, messages: Sequence[BaseMessage]) -> list[str]:
+        """The ids of the messages that a model wrote."""
+        return [str(message.id) for message in messages if message.id in self.systems]
+
+    def system_of(self, written: Sequence[str]) -> str | None:
+        """That of the call whose reply is among the messages, else of the last call."""
+        return self.systems[[*self.systems, *written][-1]] if self.systems else None
 
 
 # LangChain's own hook takes a variable: who stands in it hears every call within, whatever
 # threads and graphs the agent starts.
-_HEARD: ContextVar[_SystemMessages | None] = ContextVar("_HEARD", default=None)
+_HEARD: ContextVar[_Replies | None] = ContextVar("_HEARD", default=None)
 register_configure_hook(_HEARD, inheritable=True)
 
 
@@ -99,25 +102,26 @@ register_configure_hook(_HEARD, inheritable=True)
 def _kept(state: Any, sees: bool) -> Iterator[Callable[[ModelResponse], ExtendedModelResponse]]:
     """Yield what puts next to a model's response what other middleware may change.
 
-    That is the messages, which may be summed up later, and the system message.
+    That is the messages, which may be summed up later, those that a model wrote, and the
+    system message.
 
     Args:
         state: The agent's state.
-        sees: Whether the judge is shown that message; of several in an agent, the outermost
-            one listens.
+        sees: Whether the judge is shown that message.
     """
     messages = agent.with_removed(state)
     start = 0 if state.get("seen") else agent.request_at(messages, state.get("begun"))
-    seen = {"seen": messages[max(0, start - 1) :]}
-    if not sees or _HEARD.get():
-        yield lambda said: ExtendedModelResponse(said, Command(update=seen))
-        return
-    heard = _SystemMessages()
+
+    def kept(said: ModelResponse) -> ExtendedModelResponse:
+        written = heard.among(said.result)
+        update = {"seen": messages[max(0, start - 1) :], "written": written}
+        system = {"system_sent": heard.system_of(written)} if sees else {}
+        return ExtendedModelResponse(said, Command(update={**update, **system}))
+
+    heard = _HEARD.get() or _Replies()  # several judges of an agent hear the same
     token = _HEARD.set(heard)
     try:
-        yield lambda said: ExtendedModelResponse(
-            said, Command(update={**seen, "system_sent": heard.of(said)})
-        )
+        yield kept
     finally:
         _HEARD.reset(token)
 
@@ -144,6 +148,7 @@ class JudgedState(agents.AgentState[Any]):
         answers: The same, which no subagent hands back.
         seen: The messages of this run, and the last one before it.
         begun: The id of the last message before this run.
+        written: The ids of the messages in the last response that a model wrote.
         system_sent: The agent's instructions, if the judge is shown them.
         files_before: The files of a deep agent that this run began with.
     """
@@ -153,7 +158,8 @@ class JudgedState(agents.AgentState[Any]):
     answers: NotRequired[Annotated[list[Judged], PrivateStateAttr, _latest]]
     seen: NotRequired[Annotated[list[AnyMessage], PrivateStateAttr, _latest]]
     begun: NotRequired[Annotated[str | None, PrivateStateAttr, _latest]]
-    system_sent: NotRequired[Annotated[str | None, PrivateStateAttr]]
+    written: NotRequired[Annotated[list[str], PrivateStateAttr, _latest]]
+    system_sent: NotRequired[Annotated[str | None, PrivateStateAttr, _latest]]
     files_before: NotRequired[Annotated[Any, PrivateStateAttr, _latest]]
 
 
@@ -261,7 +267,9 @@ class JudgeMiddleware(agents.AgentMiddleware[Any, Any, Any]):
     had then; other drafts and the comments on them are removed from its messages. The scores are
     stored in the state under `judged`, and in LangSmith as feedback on the agent's trace. An
     answer that could not be judged is returned unchanged, even if the judge raises an error; the
-    feedback and a logged warning say why.
+    feedback and a logged warning say why. One that no model wrote in this run, as a guardrail's
+    rejection or the notice of a limit, is judged but never sent back; after a draft, the draft
+    is returned.
 
     A run of the agent may bring its own `rubric`, as with deepagents' `RubricMiddleware`, and a
     judge of one text then uses it. A judge that has no rubric, reference or context judges only
@@ -317,7 +325,8 @@ class JudgeMiddleware(agents.AgentMiddleware[Any, Any, Any]):
         """Clear the judged answers of an earlier run on the same thread."""
         last = state["messages"][-1].id if state["messages"] else None
         files = _files_in(state, "files")
-        return {"judged": [], "answers": [], "seen": [], "begun": last, "files_before": files}
+        new: Update = {"judged": [], "answers": [], "seen": [], "written": []}
+        return {**new, "begun": last, "files_before": files}
 
     @agents.hook_config(can_jump_to=["model"])
     def after_agent(self, state: JudgedState, runtime: Runtime[Any]) -> Update | None:
@@ -330,16 +339,18 @@ class JudgeMiddleware(agents.AgentMiddleware[Any, Any, Any]):
         return await self._after(state)
 
     async def _after(self, state: JudgedState) -> Update | None:
+        if not (is_written := agent.is_by_model(state)):
+            state = agent.as_of_now(state)
+        judged = state.get("answers") or []
         whole = {**state, "messages": agent.with_removed(state)}
         messages, earlier = agent.with_answer(whole), self._earlier(state)
-        judged = state.get("answers") or []
         if not messages or not self._has_basis(state):
             return {"judged": judged}  # a subagent may have handed back its own
         current, outcome, judge_run = await self._judged(state, messages)
         answers, verdict, score = [*earlier, current], current["verdict"], current["score"]
         is_too_low = verdict is None or (score is not None and score < self.options.threshold)
         revisions = sum("revised" in each for each in earlier)
-        is_last = revisions >= self.options.revisions
+        is_last = revisions >= self.options.revisions or not is_written
         if is_too_low and not is_last:
             current["revised"] = True
         kept: Update = {key: [*judged, current] for key in ("judged", "answers")}
@@ -355,7 +366,7 @@ class JudgeMiddleware(agents.AgentMiddleware[Any, Any, Any]):
             return {**kept, "messages": [request], "jump_to": "model"}
         if outcome:
             send_feedback(self.judge, outcome, self.key, judge_run, revisions=revisions)
-        if not current["answer"]:
+        if not current["answer"] or (earlier and not is_written):
             return {**kept, **(self._ending(state, earlier, None) if earlier else {})}
         return {**kept, **self._ending(state, answers, current)}
 
@@ -446,8 +457,8 @@ class JudgeMiddleware(agents.AgentMiddleware[Any, Any, Any]):
         answer = best["answer"]
         drafts = (m for m in agent.with_removed(state) if agent.answer_in(m) == answer)
         said = next(drafts, AIMessage(answer if isinstance(answer, str) else answer[-1]["content"]))
-        again = said.model_copy(update={"id": None})  # at the end, not at its place
-        update: dict[str, Any] = {"messages": [*removed, again]}
+        again = said.model_copy(update={"id": str(uuid.uuid4())})  # at the end, not at its place
+        update: dict[str, Any] = {"messages": [*removed, again], "written": [again.id]}
         if "structured_response" in best:
             update["structured_response"] = best["structured_response"]
         files, now = best.get("files", {}), _files_in(state, "files")
