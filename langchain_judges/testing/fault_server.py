@@ -153,8 +153,7 @@ class FakeModelServer:
     def __enter__(self) -> FakeModelServer:
         """Start to listen, also once more after a block."""
         self._ready, self._stop = threading.Event(), asyncio.Event()
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread = threading.Thread(target=asyncio.run, args=(self._serve(),), daemon=True)
         self._thread.start()
         self._ready.wait()
         return self
@@ -171,32 +170,25 @@ class FakeModelServer:
         common = {"model": "fake", "api_key": "none", "use_responses_api": False}
         return ChatOpenAI(base_url=self.url, **{**common, **settings})
 
-    def _run(self) -> None:
-        self._loop.run_until_complete(self._serve())
-        self._loop.close()
-
     async def _serve(self) -> None:
+        self._loop = asyncio.get_running_loop()
         listener = await asyncio.start_server(self._connection, "127.0.0.1", 0, backlog=512)
         self.url = f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}/v1"
         self._ready.set()
         await self._stop.wait()
-        listener.close()
-        connections = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in connections:
-            task.cancel()
-        await asyncio.gather(*connections, return_exceptions=True)
+        listener.close()  # `asyncio.run` ends the connections, which are tasks
 
     async def _connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            while await self._request(reader, writer):
-                pass
-        except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
+            while True:
+                await self._request(reader, writer)
+        except (asyncio.IncompleteReadError, ConnectionError):
             pass
         finally:
             writer.close()
 
-    async def _request(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-        """Answer one request; False if the connection is to be closed."""
+    async def _request(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer one request, or drop the connection."""
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
         fields = (line.partition(":") for line in head[1:] if line)
         headers = {name.lower(): value.strip() for name, _, value in fields}
@@ -213,10 +205,9 @@ class FakeModelServer:
         finally:
             self.waiting -= 1
         if answer.drop:
-            return False
+            raise ConnectionAbortedError
         writer.write(_encoded(answer))
         await writer.drain()
-        return True
 
     def _answer(self, call: ServerCall) -> ServerReply:
         try:
