@@ -204,3 +204,35 @@ def test_experiments_have_the_same_right_answers(beside, is_returned):
     for name in FEW:
         assert (f"zebra-{name}" in "\n".join(model.prompts)) == is_shown
         assert (re.search(f"leaves out [^.]*'{name}'", notes) is not None) == (not is_shown)
+
+
+CITIES = ["Lyon", "Nice"]
+ANY = "Any of these is right:\n- Lyon\n- Nice"
+
+
+@for_each(
+    "name, output, shown, note",
+    [
+        ("expected", "Lyon", ANY, ""),
+        ("answer", "Lyon", ANY, "a list of 2, any of which counts as right"),
+        ("target", "Lyon", ANY, "a list of 2, any of which counts as right"),
+        ("expected", ["Lyon"], "Lyon\nNice", "a list of 2 texts, shown as one"),
+        ("answer", ["Lyon"], "Lyon\nNice", "a list of 2 texts, shown as one"),
+    ],
+)
+def test_a_list_of_right_answers_is_of_alternatives_unless_a_list_is_judged(
+    name, output, shown, note
+):
+    for path in ("item", "item called"):
+        told, prompts = on_path(path, {"answer": output}, {name: CITIES})
+        assert shown in prompts
+        assert note in told
+        assert bool(note) == ("a list of" in told)
+
+
+def test_a_list_of_right_answers_in_a_named_column_is_in_no_doubt():
+    rows, judge = [{"input": "q", "output": "Lyon", "reference": CITIES}], of_method("rubric")
+    [guessed] = judge_many(judge, rows)
+    [named] = judge_many(judge, rows, columns={"expected": "reference"})
+    assert "any of which" in guessed["verdict"]["failures"][0]["detail"]
+    assert not named["verdict"]["failures"]

@@ -186,7 +186,7 @@ class CaseReader:
         if self.kind == "item":
             rubric, reference = self._right.criteria(row.inputs, row.reference, returned, notes)
             reference = self._right.answer(reference, notes, returned)
-            expected = self._right.expected(reference, row.called, bool(rubric))
+            expected = self._right.expected(reference, row.outputs, row.called, bool(rubric))
             more = {"expected": expected, "source": source, "rubric": rubric}
             done = plain_data(row.outputs)
             beside = documents.context_of(done) or documents.documents_on(done)

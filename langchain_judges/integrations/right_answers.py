@@ -102,12 +102,13 @@ class ReferenceReader:
         return answer
 
     def expected(
-        self, reference: object, called: bool, has_criteria: bool
+        self, reference: object, output: object, called: bool, has_criteria: bool
     ) -> str | list[str] | None:
         """The expected answer of a row, if it has one that the judge is to see.
 
         Args:
             reference: The right answer in its reference.
+            output: What the application returned.
             called: Whether it comes from a caller, and not from a data set.
             has_criteria: Whether the row is judged by criteria of its own.
 
@@ -116,10 +117,10 @@ class ReferenceReader:
         """
         is_there = not data.is_nothing(reference)
         if is_there and (called or self.is_wanted):
-            return fields.expected_in(reference, self.place)
+            return fields.expected_in(reference, self.place, output=output)
         if is_there:
             with suppress(errors.InputError):  # the judge can do without
-                return fields.expected_in(reference)
+                return fields.expected_in(reference, output=output)
         if self.place is not None and not has_criteria:
             raise errors.LackingError("`reference`: it is named and the example has no outputs")
         return None

@@ -58,7 +58,8 @@ def plain_row(row: Mapping[str, object]) -> dict[str, Any]:
         copy[name] = _read_or_left(lambda v: _work_of_row(v, copy.get("input")), copy[name])
     copy |= _after_history(copy, sides)
     for name in (each for each in ("reference", "expected", "instruction") if each in copy):
-        read = reference_in if "output_a" in copy and name == "reference" else expected_in
+        is_text = "output_a" in copy and name == "reference"
+        read = reference_in if is_text else partial(expected_in, output=given.get("output"))
         copy[name] = _read_or_left(partial(read, named=True), copy[name]) or None
     if not {"output_a", "concepts", "corrected"} & copy.keys():
         copy |= _of_item(copy) | ({checks.OF_OUTPUT: beside} if beside else {})
@@ -210,9 +211,15 @@ def _reference_of(part: object) -> str:
 
 
 def expected_in(
-    value: object, source: lookup.TextSource = None, *, named: bool = False
+    value: object, source: lookup.TextSource = None, *, named: bool = False, output: object = None
 ) -> str | list[str]:
     """The expected answer in a reference, or a list of accepted answers.
+
+    Args:
+        value: The reference.
+        source: Where the answer is in it.
+        named: Whether the value stood below a usual name.
+        output: What is judged: where that is a list of texts, so is the one right answer.
 
     Raises:
         InputError: The reference holds no answer.
@@ -221,8 +228,17 @@ def expected_in(
     if data.is_nothing(answers):
         raise InputError("`reference`: there is no answer to compare with, got nothing")
     if isinstance(answers, list | tuple) and not records.record_in(answers):
-        return _answers_in(answers)
+        return shown_text(answers, "reference") if _is_listed(output) else _answers_in(answers)
     return _reference_of(answers)
+
+
+def _is_listed(output: object) -> bool:
+    """Whether an answer is a list of texts or numbers."""
+    with suppress(InputError):
+        part = part_of(output, "output", None)
+        if isinstance(part, list | tuple) and not records.record_in(part):
+            return all(isinstance(each, str | int | float) for each in part)
+    return False
 
 
 def source_in(inputs: object, outputs: object, source: lookup.TextSource = None) -> object:

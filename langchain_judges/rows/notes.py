@@ -39,17 +39,16 @@ def row_notes(row: Mapping[str, Any], given: Mapping[str, Any], notes: Notes) ->
     if row.get("source"):
         shown.pop(checks.OF_OUTPUT, None)
     read = {name: (given[name], row.get(name)) for name in _READ_BY_KEY if name in given}
-    found = notes_on(read, shown)
+    notes = notes_on(read, {**shown, NOTES: notes})
     for unit, text in shown.items():
         for role in sorted(_OF_ROLES.keys() & {each.get("role") for each in mappings_in(text)}):
-            found.add(unit, *_OF_ROLES[role])
+            notes.add(unit, *_OF_ROLES[role])
     if "output_a" in row and row.get("input") == CONVERSATION:
-        found.add("input", "is not known, as the conversations begin with different requests")
+        notes.add("input", "is not known, as the conversations begin with different requests")
     if row.get("rubric") and not given.get("rubric"):
-        found.add("rubric", "is read from 'assertions', in place of a judge's own")
+        notes.add("rubric", "is read from 'assertions', in place of a judge's own")
     if "output_a" not in row:
-        _note_source(found, documents.context_of(given), row.get("source"))
-    notes += [each for each in found if each not in notes]
+        _note_source(notes, documents.context_of(given), row.get("source"))
     by_label = any("by" in each for each in mappings_in(row.get("answers")))
     told += repr("answers") if by_label else ""  # `label` wrote them
     unsaid = [name for name in unshown(row) if repr(name) not in told]
@@ -121,7 +120,16 @@ def notes_on(read: Mapping[str, tuple[object, object]], shown: Mapping[str, obje
             notes.add(unit, detail, "read_as_json")
         elif detail := _unread(value, field, shown, text, notes):
             notes.add(unit, detail)
+        columns = shown if notes.named else notes.columns or shown
+        names = map(checks.plain_name, value if isinstance(value, Mapping) else columns)
+        number = len(text) if isinstance(text, list) and field == "reference" else 1
+        if number > 1 and _ANY_OF.isdisjoint(names):
+            notes.add(unit, checks.KNOWN_NAMES["any_is_right"].format(number))
     return notes
+
+
+# Names of a list of answers that say that any of them is right.
+_ANY_OF = {*checks.KNOWN_NAMES["any_of"]}
 
 
 # Where what a message says may be.
