@@ -25,7 +25,7 @@ from langchain_core.messages import (
     messages_to_dict,
 )
 from langgraph.types import StateSnapshot
-from pydantic import create_model
+from pydantic import BaseModel, create_model
 
 from langchain_judges import (
     as_evaluator,
@@ -1239,6 +1239,42 @@ def test_a_state_that_ends_with_a_request_says_so_and_shows_nothing_as_a_reply(m
         assert "There is no reply\n</how-it-ended-" in shown(row["output"])
         assert {**row, **task} == row
         assert "here" in readable(row["input"])
+
+
+class Report(BaseModel):
+    title: str
+
+
+def reported(title, *, by_call, is_json):
+    """The messages of a structured answer, and what a state has of it."""
+    calls = [{"name": "Report", "args": {"title": title}, "id": title}]
+    said = AIMessage("", tool_calls=calls) if by_call else AIMessage(json.dumps({"title": title}))
+    noted = [ToolMessage(f"Returning structured response: {title}", tool_call_id=title)]
+    own = Report(title=title)
+    return [said, *(noted if by_call else [])], own.model_dump() if is_json else own
+
+
+@for_each("by_call", [True, False])
+@for_each("is_json", [True, False])
+@for_each("end", ["Call limits exceeded.", None])
+def test_a_structured_response_is_of_the_turn_whose_messages_hold_it(by_call, is_json, end):
+    form: Any = {"by_call": by_call, "is_json": is_json}
+    (first, kept), (second, now) = reported("T1", **form), reported("T2", **form)
+    ends = second if end is None else [AIMessage(end)]
+    asked = [HumanMessage("one"), *first, HumanMessage("two")]
+    state = {"messages": [*asked, *ends], "structured_response": kept if end else now}
+    row = plain_row({"input": "two", "output": state})
+    assert readable(row["output"]) == (end or '{"title": "T2"}')
+    assert readable(row["input"]).count("T1") == 1 + by_call  # the call and its result
+    talk = readable(plain_row({"output": state})["output"])
+    assert talk.index("T1") < talk.index("two") < talk.index(end or '{"title": "T2"}')
+    assert talk.count("[structured response]") == (end is None)
+
+
+def test_a_structured_response_that_no_message_holds_is_of_the_last_turn():
+    messages = [("user", "one"), ("ai", "a"), ("user", "two"), ("ai", "b")]
+    state = {"messages": messages, "structured_response": {"title": "T2"}}
+    assert '{"title": "T2"}' in readable(plain_row({"input": "two", "output": state})["output"])
 
 
 # Under any root, and what an agent may name alike.

@@ -285,11 +285,14 @@ def _of_state(state: Mapping[str, Any], task: object, *, is_work: bool) -> list[
     messages = messages_in(state.get("messages"))
     messages = told_apart(messages, task) if is_work else messages
     response = state.get("structured_response")
+    given = [] if response is None else [n for n, m in enumerate(messages) if _gives(m, response)]
+    if given and any(each["role"] == "user" for each in messages[given[-1] :]):
+        response = None  # of an earlier turn, whose messages hold it
     beside = _reply_beside(state, messages) if is_work and response is None else []
     record = [*messages, *beside, *_tools_available(state.get("tools"))]
     if response is not None:
         # The call by which the answer came is part of it, and so is its acknowledgement.
-        record = _without_answering_call(record, response)
+        record = _without_answer(record, given[-1]) if given else record
         record.append({"role": "structured response", "content": data.as_json(response)})
     record += _of_files(state.get("files"))
     waiting = state.get("__interrupt__")
@@ -340,23 +343,23 @@ def is_reply(message: Message) -> bool:
     return has_answer([message]) and bool(plain(message["content"]).strip())
 
 
-def _without_answering_call(messages: list[Message], response: object) -> list[Message]:
-    """Messages without the call whose arguments are the structured response."""
-    name = type(response).__name__
-    for place in range(len(messages) - 1, -1, -1):
-        calls = messages[place].get("tool_calls") or []
-        if len(calls) == 1 and (
-            calls[0]["name"] == name or data.as_json(calls[0]["args"]) == data.as_json(response)
-        ):
-            said = messages[place]
-            text: Message = {"role": said["role"], "content": said["content"]}
-            kept = [text] if plain(said["content"]).strip() else []
-            rest = [m for m in messages[place + 1 :] if m.get("tool_call_id") != calls[0]["id"]]
-            return [*messages[:place], *kept, *rest]
-    if messages and messages[-1]["role"] == "assistant" and not messages[-1].get("tool_calls"):
-        last = data.spelt(plain(messages[-1]["content"]))
-        return messages[:-1] if data.as_json(last) == data.as_json(response) else messages
-    return messages
+def _gives(message: Message, response: object) -> bool:
+    """Whether a message is a structured response, by its only call or by its text."""
+    calls, own = message.get("tool_calls") or [], data.as_json(response)
+    if len(calls) == 1:
+        return calls[0]["name"] == type(response).__name__ or data.as_json(calls[0]["args"]) == own
+    is_answer = message["role"] == "assistant" and not calls
+    return is_answer and data.as_json(data.spelt(plain(message["content"]))) == own
+
+
+def _without_answer(record: list[Message], place: int) -> list[Message]:
+    """A record without the answer at a place, but for what it says beside a call."""
+    said, calls = record[place], record[place].get("tool_calls") or []
+    text: Message = {"role": said["role"], "content": said["content"]}
+    kept = [text] if calls and plain(said["content"]).strip() else []
+    results = {each["id"] for each in calls}
+    rest = [m for m in record[place + 1 :] if m.get("tool_call_id") not in results]
+    return [*record[:place], *kept, *rest]
 
 
 def _tools_available(tools: object) -> list[Message]:
@@ -426,7 +429,7 @@ def _before(record: Sequence[Message], asked: Sequence[Message]) -> Sequence[Mes
     place = max(places_in(record, asked), default=0)
     before, after = record[:place], record[place + len(asked) :]
     is_last = all(each["role"] != "user" for each in after)
-    is_talk = any(is_reply(m) or m["role"] in ("participant", "summary") for m in before)
+    is_talk = any(m["role"] in ("assistant", "participant", "summary") for m in before)
     return before if is_last and is_talk else []
 
 
