@@ -316,13 +316,6 @@ class Draft(NamedTuple):
             self.scope.keep(self.key, value)
 
 
-class _Shared(NamedTuple):
-    """A value that rows share, and the scope that paid for it; empty: none is kept."""
-
-    payer: str
-    value: Any
-
-
 class ReplyLog:
     """Replies to a judge, in the scopes that it is asked in.
 
@@ -339,7 +332,7 @@ class ReplyLog:
         """Start without any thread."""
         self.saver = checkpointer if isinstance(checkpointer, BaseCheckpointSaver) else None
         self._threads: dict[str, ScopeReplies] = {}
-        self._flight: SingleFlight[_Shared] = SingleFlight()
+        self._flight: SingleFlight[dict[str, Any]] = SingleFlight()
 
     async def once(self, key: str, compute: Callable[[], Step[T]]) -> T:
         """Value that was computed for a key in the running thread, before a kill even.
@@ -395,20 +388,20 @@ class ReplyLog:
             OutputError: The reply cannot be written down.
         """
         scopes = await self._scopes(row)
-
         own = scopes[0].scope if scopes else ""
 
-        async def found() -> _Shared:
+        async def found() -> dict[str, Any]:
             stores = [ScopeReplies(scope.store, SHARING) for scope in scopes]
-            if entry := next(filter(None, (store.find(key) for store in stores)), None):
-                return _Shared(**entry)
+            if known := next(filter(None, (store.find(key) for store in stores)), None):
+                return cast("dict[str, Any]", known)
             value = await compute(Draft(stores[0], f"{key} draft") if stores else Draft())
+            entry = {"payer": own, "value": value}
             if stores and keep(value):
-                stores[0].keep(key, {"payer": own, "value": value})
-            return _Shared(own, value)
+                stores[0].keep(key, entry)
+            return entry
 
-        shared, is_joined = await self._flight.get(key, found, lambda each: keep(each.value))
-        return shared.value, shared.payer != own if own else is_joined
+        shared, is_joined = await self._flight.get(key, found, lambda each: keep(each["value"]))
+        return shared["value"], shared["payer"] != own if own else is_joined
 
     async def _scopes(self, row: ScopeReplies | None) -> list[ScopeReplies]:
         return [scope for scope in (row, await self.running()) if scope]

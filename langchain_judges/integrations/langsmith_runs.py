@@ -13,6 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import AsyncIterable, Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from itertools import chain, filterfalse
 from typing import Any, NamedTuple, TypeVar
 
@@ -293,11 +294,8 @@ def queue_items(client: Client, queue_id: object) -> list[Any]:
         client: LangSmith's client, of a server from version 0.18.
         queue_id: The queue's id.
     """
-    query, which = client.annotation_queues.items.list, {"item_type": "RUN"}
-    places = (
-        _listed(query, str(queue_id), status=each, **which) for each in LANGSMITH_NAMES["places"]
-    )
-    return [item for items in places for item in items]
+    read = partial(_listed, client.annotation_queues.items.list, str(queue_id), item_type="RUN")
+    return [item for place in LANGSMITH_NAMES["places"] for item in read(status=place)]
 
 
 def _run(item: Any, project: object, id: str, kind: str) -> Run:

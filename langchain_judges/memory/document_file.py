@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
 import sqlite3
 import threading
 import time
@@ -25,7 +24,7 @@ from typing import NamedTuple
 
 from langchain_judges.errors import OptionError, OutputError
 from langchain_judges.memory.example import ERRORS
-from langchain_judges.rows.files import check_database
+from langchain_judges.rows.files import check_database, whole_file
 
 # The `application_id` in the header of our files.
 _MEMORY_FILE_MARK = 1818454637
@@ -250,19 +249,17 @@ def _make(path: Path) -> None:
         beside = path.with_name(path.name + ending)
         if os.path.lexists(beside):
             raise OutputError(f"{beside} is in the way of a new {path.name}, and is not ours")
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-    try:
+    with suppress(FileExistsError), whole_file(path) as draft:  # another process was faster
         os.close(os.open(draft, os.O_CREAT | os.O_EXCL, 0o600))
         blank = _connection(str(draft))
         blank.executescript(_SQL_SCHEMA)
         blank.close()
-        os.link(draft, path)
-    except FileExistsError:  # another process was faster
-        pass
-    except OSError:  # no links in this file system
-        os.rename(draft, path)
-    finally:
-        draft.unlink(missing_ok=True)
+        try:
+            os.link(draft, path)
+        except FileExistsError:
+            raise
+        except OSError:  # no links in this file system
+            pass
 
 
 def _checksum(document: object, vector: object) -> int | None:

@@ -268,12 +268,10 @@ class _Contest:
             for (i, j), share in self._outcomes(pairs[:most], generator):
                 points[i, j] += share
                 points[j, i] += 1 - share
-            state = tournament(points)
-            if not state.unsettled(self.options.confidence):
-                pairs = []
-                break
-            remaining, options = self._remaining(size), self.options
-            pairs = next_pairs(state, remaining, options.batch, generator, options.confidence)
+            state, level = tournament(points), self.options.confidence
+            if not state.unsettled(level):
+                return self._ranking(state, points, possible)
+            pairs = next_pairs(state, self._remaining(size), self.options.batch, generator, level)
         self.over_budget |= bool(pairs)
         return self._ranking(tournament(points), points, possible)
 

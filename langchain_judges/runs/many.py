@@ -373,7 +373,7 @@ class _Tasks:
             self._changed.clear()
             while window.has_room() and (row := self._state.take()):
                 window.start(self._start(row))
-            if self._state.stopped:
+            if self._state.limiter.closed:
                 await self._drain()
                 return window.next_is_there() and window.rows[0].exception() is None
             if window.next_is_there() or not window.unfinished:

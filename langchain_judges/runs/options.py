@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from annotated_types import Ge, Gt, Lt
-from pydantic import AfterValidator, InstanceOf
+from annotated_types import Ge, Gt, Lt, Predicate
+from pydantic import InstanceOf
 
 from langchain_judges.options import NotSerialisable, Options, Owner, Rule
 
@@ -23,12 +23,6 @@ else:
 
 # A file of the owner, for results to write or prices to read.
 FilePath = Annotated[str | InstanceOf[PathLike[str]] | None, Owner(), Rule("a path or None")]
-
-
-def _check_rate_limiter(value: object) -> object:
-    if value is not None and not (hasattr(value, "acquire") or hasattr(value, "turn")):
-        raise ValueError
-    return value
 
 
 class CallLimits(Options):
@@ -57,7 +51,7 @@ class CallLimits(Options):
     max_dollars: Annotated[float, Gt(0)] | None = None
     rate_limiter: Annotated[
         InstanceOf[BaseRateLimiter | MinuteLimiter] | None,
-        AfterValidator(_check_rate_limiter),
+        Predicate(lambda own: own is None or hasattr(own, "acquire") or hasattr(own, "turn")),
         NotSerialisable(),
         Rule("a LangChain rate limiter or None"),
     ] = None

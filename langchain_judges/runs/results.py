@@ -306,15 +306,14 @@ class Results:
                     break
                 if (row := row_in(line)) is None or "key" not in row:  # a receipt of ours
                     damaged[number] = line
-                    offset += len(line)
-                    continue
-                key, own = row["key"], row["judge"]["mark"] == self._mark
-                self.others += not own
-                is_finished = judged_row(row) or verdict.is_abstention(row.get("verdict") or {})
-                if key in self._places or (own and not is_finished):
-                    complete = False
                 else:
-                    self._places[key] = offset, len(line)
+                    key, own = row["key"], row["judge"]["mark"] == self._mark
+                    self.others += not own
+                    is_done = judged_row(row) or verdict.is_abstention(row.get("verdict") or {})
+                    if key in self._places or (own and not is_done):
+                        complete = False
+                    else:
+                        self._places[key] = offset, len(line)
                 offset += len(line)
         self._set_aside(damaged)
         return complete and not damaged

@@ -152,6 +152,7 @@ class RunState:
         source = sources.source_of(rows, cast("Any", options.client)).first(options.max_rows)
         self._judge = judge
         self._graph = describe.unwrapped(judge)
+        self._keeps_threads = bool(getattr(self._graph, "checkpointer", None))
         self._options = options
         prices = None if options.prices is None else Prices.read(options.prices)
         self.limiter = limiter_of(judge, options, prices)
@@ -342,10 +343,6 @@ class RunState:
             return await judge.in_phases(data, config, self._phases)
         return cast("Mapping[str, object]", await effects.Effect.of(judge, "invoke", data, config))
 
-    @property
-    def _keeps_threads(self) -> bool:
-        return bool(getattr(self._graph, "checkpointer", None))
-
     def _keep(self, row: run_row.RunRow, outcome: Mapping[str, object]) -> run_row.ResultRow:
         """Store the result of a row and count it."""
         in_run = self._active.get(row.index)
@@ -374,11 +371,6 @@ class RunState:
         self.limiter.close(errors.RunStopped("the run was stopped"), at_once=at_once)
         if self.when_stopped:
             self.when_stopped()
-
-    @property
-    def stopped(self) -> bool:
-        """Whether the run has been stopped."""
-        return self.limiter.closed is not None
 
     def finish(self) -> None:
         """Complete the summary and close the files."""
