@@ -1277,6 +1277,45 @@ def test_a_structured_response_that_no_message_holds_is_of_the_last_turn():
     assert '{"title": "T2"}' in readable(plain_row({"input": "two", "output": state})["output"])
 
 
+PNG = "iVBORw0KGgo="
+# A file of a deep agent's state, and what is shown of it.
+FILES_KEPT: dict[str, tuple[Any, str]] = {
+    "text": ({"content": "In Kyiv.", "encoding": "utf-8"}, "In Kyiv."),
+    "text as bytes": ({"content": "SW4gS3lpdi4=", "encoding": "base64"}, "In Kyiv."),
+    "text that reads as base64": ({"content": "SW4gS3lpdi4=", "encoding": "utf-8"}, "SW4gS3lpdi4="),
+    "no base64": ({"content": "abcde", "encoding": "base64"}, "(binary, 3 bytes)"),
+    "an archive": ({"content": "UEsDBBQAAAAI", "encoding": "base64"}, "(binary, 9 bytes)"),
+    "bytes that are no text": ({"content": "/////w==", "encoding": "base64"}, "(binary, 4 bytes)"),
+    "empty": ({"content": "", "encoding": "utf-8"}, "(empty)"),
+    "empty lines": ({"content": []}, "(empty)"),
+    "empty bytes": ({"content": "", "encoding": "base64"}, "(empty)"),
+    "an empty text": ("", "(empty)"),
+    "other keys": ({"rows": 3}, '{"rows": 3}'),
+}
+
+
+@for_each("name", FILES_KEPT)
+def test_a_file_of_a_state_is_shown_by_what_it_contains(name):
+    file, text = FILES_KEPT[name]
+    state = {"messages": [("user", "Where?"), ("ai", "See /a.")], "files": {"/a": file}}
+    assert readable(plain_row({"output": state})["output"]).endswith(f"[file /a]\n{text}")
+
+
+@for_each("data, kind", [(PNG, "image"), ("JVBERi0xLjQK", "file")])
+def test_an_image_or_a_pdf_among_files_is_a_block_and_no_text(data, kind):
+    file = {"content": data, "encoding": "base64"}
+    state = {"messages": [("user", "Where?"), ("ai", "See /a.")], "files": {"/a": file}}
+    row = plain_row({"output": state})
+    assert data not in readable(row["output"])
+    [block] = media_in(row["output"])
+    assert (block["type"], block["base64"]) == (kind, data)
+
+
+def test_a_file_that_was_deleted_is_not_shown():
+    state = {"messages": [("user", "Where?"), ("ai", "Gone.")], "files": {"/a": None}}
+    assert plain_row({"output": state})["output"] == "Gone."
+
+
 # Under any root, and what an agent may name alike.
 KEPT = ["/large_tool_results/call_1", "/conversation_history/session_1.md"]
 KEPT += ["/work/conversation_history/media/0a.png", "/a/large_tool_results/7"]

@@ -93,10 +93,8 @@ def answer_at_end(messages: Sequence[AnyMessage]) -> Sequence[AnyMessage]:
 
     A structured response that a tool's call gives ends in that tool's result.
     """
-    start = len(messages) - 1
-    while start > 0 and messages[start].type == "tool":
-        start -= 1
-    return messages[start:] if start >= 0 and messages[start].type == "ai" else []
+    start = max((n for n, m in enumerate(messages) if m.type != "tool"), default=0)
+    return messages[start:] if messages and messages[start].type == "ai" else []
 
 
 def is_by_model(state: Any) -> bool:

@@ -15,7 +15,7 @@ from langchain_judges.integrations.eval_cases import WORDS
 from langchain_judges.integrations.feedback import Feedback, logged_in_test
 from langchain_judges.options import check_value
 from langchain_judges.rows import fields, lookup, record, texts
-from langchain_judges.rows.messages import messages_in
+from langchain_judges.rows.messages import holds, messages_in
 from langchain_judges.rows.tool_calls import ARGUMENTS, as_read, call_in, unnamed_in
 from langchain_judges.rows.work import outputs_of, work_in
 
@@ -91,17 +91,10 @@ def trajectory_evaluator(
 
 AGREE: Mapping[Arguments, ArgumentsMatch] = {
     "equal": lambda _, made, wanted: bool(made == wanted),
-    "subset": lambda _, made, wanted: _holds(wanted, made),
-    "superset": lambda _, made, wanted: _holds(made, wanted),
+    "subset": lambda _, made, wanted: holds(wanted, made),
+    "superset": lambda _, made, wanted: holds(made, wanted),
     "ignored": lambda *_: True,
 }
-
-
-def _holds(more: Any, less: Any) -> bool:
-    """Whether some arguments are all among others; what is no object must be equal."""
-    if not (isinstance(more, Mapping) and isinstance(less, Mapping)):
-        return bool(more == less)
-    return all(name in more and more[name] == value for name, value in less.items())
 
 
 class _Listed(list[Sequence[texts.ToolCall]]):

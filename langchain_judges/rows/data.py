@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from base64 import b64encode
+from base64 import b64decode, b64encode
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -163,6 +163,14 @@ def text_in(value: object) -> str:
     value = plain_data(value)
     are_said = isinstance(value, list) and all(map(_is_said, value)) and plain(value).strip()
     return plain(value) if isinstance(value, str) or are_said else as_json(value)
+
+
+def decoded(content: str) -> str:
+    """The text of a file in base64; of one that is no text its size."""
+    with suppress(ValueError):
+        if "\0" not in (text := b64decode(content).decode("utf-8-sig")):
+            return text
+    return f"(binary, {len(content.rstrip('=')) * 3 // 4:,} bytes)"
 
 
 def as_content(content: object, *, of_provider: bool = False) -> str | list[Any]:

@@ -212,9 +212,14 @@ def are_same(one: ToolCall, other: ToolCall) -> bool:
     """Whether two calls are one, by their ids, or else by name and arguments of the first."""
     if one["id"] and other["id"]:
         return one["id"] == other["id"]
-    own, more = one["args"], other["args"]
-    both = {**more, **own} if isinstance(own, Mapping) and isinstance(more, Mapping) else own
-    return (one["name"], both) == (other["name"], more)
+    return one["name"] == other["name"] and holds(other["args"], one["args"])
+
+
+def holds(more: Any, less: Any) -> bool:
+    """Whether some arguments are all among others; what is no object must be equal."""
+    if not (isinstance(more, Mapping) and isinstance(less, Mapping)):
+        return bool(more == less)
+    return all(name in more and more[name] == value for name, value in less.items())
 
 
 # What the content, or the text's value, of a block is by its type.

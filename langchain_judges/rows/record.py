@@ -33,10 +33,8 @@ _OF_CALL = {*checks.KNOWN_NAMES["of_call"], *tool_calls.ARGUMENTS}
 
 def is_state(value: object) -> bool:
     """Whether a value is an agent's state or a LangGraph thread's."""
-    state = _state(value)
-    return state is not None and (
-        "structured_response" in state or bool(messages_in(state.get("messages")))
-    )
+    state = _state(value) or {}
+    return "structured_response" in state or bool(messages_in(state.get("messages")))
 
 
 def record_in(value: object, *, is_work: bool = False, task: object = None) -> list[Message]:
@@ -271,14 +269,23 @@ def results_left_out(state: Mapping[str, Any]) -> list[str]:
 
 def _of_files(files: object) -> list[Message]:
     """The files that an agent keeps in its state: it may have put results there."""
-    record: list[Message] = []
     held = files.items() if isinstance(files, Mapping) else ()
-    for path, file in ((path, file) for path, file in held if not _OFFLOADED(str(path))):
-        content = file.get("content") if isinstance(file, Mapping) else file
-        if isinstance(content, list) and all(isinstance(line, str) for line in content):
-            content = "\n".join(content)
-        record.append({"role": "file", "name": str(path), "content": data.text_in(content)})
-    return record
+    # One that was deleted is None.
+    kept = ((str(path), file) for path, file in held if not (file is None or _OFFLOADED(str(path))))
+    return [{"role": "file", "name": path, "content": _content_of(file)} for path, file in kept]
+
+
+def _content_of(file: Any) -> str | list[Any]:
+    """The content of a file: an image or a PDF as its block, of other binary files the size."""
+    fields = file if isinstance(file, Mapping) else {}
+    content = fields.get("content", file)
+    if isinstance(content, list) and all(isinstance(line, str) for line in content):
+        content = "\n".join(content)
+    if fields.get("encoding") == "base64" and isinstance(content, str):
+        if block := media.standard({"type": "file", "data": content}):
+            return [block]
+        content = data.decoded(content)
+    return data.text_in(content) or "(empty)"
 
 
 def _of_state(state: Mapping[str, Any], task: object, *, is_work: bool) -> list[Message]:
@@ -295,8 +302,7 @@ def _of_state(state: Mapping[str, Any], task: object, *, is_work: bool) -> list[
         record = _without_answer(record, given[-1]) if given else record
         record.append({"role": "structured response", "content": data.as_json(response)})
     record += _of_files(state.get("files"))
-    waiting = state.get("__interrupt__")
-    if isinstance(waiting, list | tuple) and waiting:
+    if waiting := data.listed(state.get("__interrupt__")):
         known = map(data.plain_data, waiting)
         said = (one.get("value", one) if isinstance(one, Mapping) else one for one in known)
         record.append(ended(f"It was interrupted and waits: {'; '.join(map(data.text_in, said))}"))
@@ -354,12 +360,11 @@ def _gives(message: Message, response: object) -> bool:
 
 def _without_answer(record: list[Message], place: int) -> list[Message]:
     """A record without the answer at a place, but for what it says beside a call."""
-    said, calls = record[place], record[place].get("tool_calls") or []
-    text: Message = {"role": said["role"], "content": said["content"]}
-    kept = [text] if calls and plain(said["content"]).strip() else []
+    calls = record[place].get("tool_calls") or []
+    said: list[Message] = [{**record[place], "tool_calls": []}] if calls else []
     results = {each["id"] for each in calls}
     rest = [m for m in record[place + 1 :] if m.get("tool_call_id") not in results]
-    return [*record[:place], *kept, *rest]
+    return [*record[:place], *(m for m in said if plain(m["content"]).strip()), *rest]
 
 
 def _tools_available(tools: object) -> list[Message]:

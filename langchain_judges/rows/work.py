@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import chain
 from typing import Any
 
 from langchain_judges.errors import InputError
@@ -143,7 +142,8 @@ def _by_place(steps: Iterable[Any], said: Sequence[Message]) -> Mapping[int, lis
 def steps_within(run: Any) -> list[Message]:
     """The calls and results of loaded child runs, in time, that its outputs do not hold."""
     steps = _steps_below(run, ("tool", "retriever"))
-    return [*chain(*_by_place(steps, records.record_in(run.outputs)).values())]
+    new = _by_place(steps, records.record_in(run.outputs))
+    return [message for done in new.values() for message in done]
 
 
 def _failure(run: Any) -> list[Message]:
@@ -196,8 +196,8 @@ def _of_step(step: Any) -> tuple[ToolCall, list[Message]]:
     given, output = _only(step.inputs, "input"), plain_data(_only(step.outputs, "output"))
     output = records.opened(output)
     state = output.get("messages") if isinstance(output, Mapping) else None  # of a command
-    said: list[Any] = [{"content": output}]
-    said += messages.messages_in(output) or messages.messages_in(state)
+    told = messages.messages_in(output) or messages.messages_in(state)
+    said: list[Any] = [{"content": output}, *told]
     made: ToolCall = {"name": step.name, "args": given, "id": said[-1].get("tool_call_id") or ""}
     item = {"type": "run_call", "call_id": made["id"] or str(step.id), **made}
     result = {"output": said[-1]["content"], "error": step.error, "status": said[-1].get("status")}
