@@ -197,6 +197,38 @@ def test_a_client_that_cannot_read_two_replies_is_asked_by_json_schema_from_then
     assert model.methods == methods
 
 
+SPOKEN: list[str | dict[Any, Any]] = [
+    {"type": "text", "text": "I'll score both."},
+    {"type": "tool_use", "id": "1"},
+]
+CALLED = AIMessage(SPOKEN, tool_calls=call_of("Scores").tool_calls)
+CHOICES: list[tuple[object, bool]] = [
+    # what a client sends: whether the model is free to speak
+    (None, True),
+    ("auto", True),
+    ({"type": "auto", "disable_parallel_tool_use": True}, True),
+    ({"auto": {}}, True),
+    ("any", False),
+    ({"type": "tool", "name": "Scores"}, False),
+    ({"function_calling_config": {"mode": "ANY"}}, False),
+]
+
+
+class Chooses(FakeToolModel):
+    choice: Any = None
+
+    def with_structured_output(self, schema, *, include_raw=False, **_):
+        calling = self.bind(tools=[schema], tool_choice=self.choice)
+        return RunnableParallel(raw=calling | RunnableLambda(lambda raw: raw))
+
+
+@for_each("choice, is_free", CHOICES)
+def test_a_model_may_speak_before_its_call_where_its_client_forces_none(choice, is_free):
+    answer = asked(Chooses(choice=choice, replies=[CALLED, CALLED]))
+    assert answer.data == (VALUE if is_free else None)
+    assert answer.usage["calls"] == (1 if is_free else 2)
+
+
 def test_replies_without_words_are_no_reason_to_ask_in_another_way():
     profile: Any = {"structured_output": True}
     refused = AIMessage("", response_metadata={"stop_reason": "refusal"})

@@ -1,9 +1,11 @@
 import re
+from typing import Any
 
 from langchain_core.messages import AIMessage
 
 from langchain_judges.asking.reading import json_schema, read
 from langchain_judges.methods.replies import scores_shape
+from langchain_judges.methods.rubric.replies import label_shape
 from tests.cases import for_each
 
 SCORES = scores_shape((1, 5), explain_first=False)
@@ -81,6 +83,28 @@ def test_blocks_that_are_no_answer_change_none_and_are_none(block):
 
 
 CALL = {"name": "T", "id": "1"}
+ANNOUNCED = ["I'll judge it.", "The reply is curt, so I record that.", "- First.\n- Then <b>."]
+
+
+@for_each("words", ANNOUNCED)
+def test_words_before_a_call_are_a_preamble_where_none_was_forced(words):
+    call = {**CALL, "args": VALUE}
+    thought: Any = THOUGHT_BLOCKS["Anthropic"]
+    said: Any = {"type": "text", "text": words}
+    made: Any = {"type": "tool_use", "input": VALUE, **CALL}
+    for content in ([thought, said, made], [said, made], [said, said, made]):
+        message = AIMessage(content, tool_calls=[call])
+        assert read(message, SCORES, None, "T", is_free=True) == (VALUE, None)
+        assert read(message, SCORES, None, "T")[0] is None
+    # Its own label may stand there too, and no other.
+    shape = label_shape((0, 1), "first")
+    data = {"explanation": "", "label": "1"}
+    for label, read_as in (("1", data), ("0", None), ("１", data), ("０", None)):
+        named: Any = [{**said, "text": f"{words} Label: {label}"}, {**made, "input": data}]
+        message = AIMessage(named, tool_calls=[{**CALL, "args": data}])
+        assert read(message, shape, None, "T", is_free=True)[0] == read_as
+
+
 OTHER_BLOCKS = {
     "Anthropic": {"type": "tool_use", "input": VALUE, **CALL},
     "OpenAI": {"type": "function_call", "arguments": GOOD, **CALL},

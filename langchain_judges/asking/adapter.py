@@ -138,6 +138,7 @@ class ReplyRequest(NamedTuple):
     Attributes:
         note: Appended to the prompt where the model takes no format by itself.
         sent: The names of the settings that this request carries.
+        is_free: Whether it leaves to the model whether it calls the tool.
     """
 
     runnable: Runnable[Any, Any]
@@ -146,6 +147,7 @@ class ReplyRequest(NamedTuple):
     tool: str | None
     note: str | None
     sent: tuple[str, ...] = ()
+    is_free: bool = False
 
     def messages(self, messages: list[BaseMessage]) -> list[BaseMessage]:
         """The messages to send; the note joins the last one.
@@ -341,10 +343,10 @@ class ModelAdapter:
             titled = {"title": name, "description": f"Reply as {name}.", **schema}
             method = {"method": rung} if rung == "json_schema" else {}
             runnable = model.with_structured_output(titled, include_raw=True, **method)
-            return ReplyRequest(runnable, {}, rung, name, None, sent)
+            return ReplyRequest(runnable, {}, rung, name, None, sent, _is_free(runnable))
         tool = {"type": "function", "function": {"name": name, "parameters": schema}}
         bound = model.bind_tools([tool], tool_choice="any", **settings)
-        return ReplyRequest(bound, {}, rung, name, None, sent)
+        return ReplyRequest(bound, {}, rung, name, None, sent, _is_free(bound))
 
     def learn(self, request: ReplyRequest, complaint: failures.Complaint) -> bool:
         """Learn from a rejected request; True if asking another way may work.
@@ -381,6 +383,19 @@ class ModelAdapter:
     def _note(self, refused: str, instead: str) -> None:
         name = models.model_name(self.model)
         _LOG.warning("%r does not work with the model %r: it is asked %s.", refused, name, instead)
+
+
+def _is_free(runnable: Any) -> bool:
+    """Whether tools are offered to a model and none must be called.
+
+    Clients do so where a provider refuses to force a call: on a model that thinks.
+    """
+    settings = getattr(runnable, "kwargs", {})
+    if settings.get("tools"):
+        choice = settings.get("tool_choice") or settings.get("tool_config")
+        return not choice or "auto" in re.findall(r"\w+", str(choice).lower())
+    parts = [*getattr(runnable, "steps", ()), *getattr(runnable, "steps__", {}).values()]
+    return any(map(_is_free, [*parts, *filter(None, [getattr(runnable, "bound", None)])]))
 
 
 def deadline_of(model: BaseChatModel) -> float | None:

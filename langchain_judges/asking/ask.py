@@ -188,7 +188,11 @@ def _read_reply(
     if sent.request.rung == "calls":
         return reading.read_calls(message, shape)
     material = _material(asking.variables)
-    return reading.read(message, shape, asking.question.parse, sent.request.tool, material)
+    parse, request = asking.question.parse, sent.request
+    found = reading.read(message, shape, parse, request.tool, material, is_free=request.is_free)
+    if request.is_free and found[1] and found[1].reason == "unparsable":
+        asking.question.adapter.ask_by_schema(request)
+    return found
 
 
 def _material(variables: Mapping[str, object]) -> Iterator[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ssl
 import threading
 import time
 import zlib
@@ -101,13 +100,12 @@ def _options(hook: Any) -> dict[str, Any]:
 
 
 @cache
-def certificates() -> ssl.SSLContext:
+def certificates() -> Any:
     """Certificates that clients trust by default: reading them takes as long as ten calls."""
     from openai import DefaultHttpxClient
 
     httpx: Any = import_module(DefaultHttpxClient.__mro__[1].__module__.partition(".")[0])
-    context: ssl.SSLContext = httpx.create_ssl_context()
-    return context
+    return httpx.create_ssl_context()
 
 
 def bound(response: Any) -> None:

@@ -90,12 +90,8 @@ def usage_despite(error: Exception) -> TokenUsage | None:
     """Cost of a reply that the client library threw away, if it did that."""
     if paid_error(error) is None:
         return None
-    raised: Any = error
-    try:
-        cut = getattr(raised, "completion", None)
-        reply = cut.model_dump() if cut else raised.response.json()
-    except (AttributeError, ValueError):
-        reply = {}
+    cut = getattr(error, "completion", None)
+    reply = cut.model_dump() if cut else _body_of(error)
     return tokens_in(reply.get("usage") or {}, reply.get("service_tier"))
 
 
@@ -130,27 +126,17 @@ def _answered(error: Exception) -> list[int]:
 
 
 def error_under_200(error: Exception) -> Mapping[str, object] | None:
-    """The error that a server sent with the status of a success; empty if it is lost.
+    """The error that a server sent with the status of a success; empty without its words.
 
     Routers do so when the provider behind them fails after they have begun to answer, and
     any server in the midst of a stream. What a client says of an answer that it could not
     read is such an error too.
     """
-    raised: Any = error
-    body: Any = error.args[0] if type(error) is ValueError and error.args else None
-    if isinstance(error, TypeError) and _SAID["no_choices"].search(said_by(error)):
-        try:
-            body = raised.response.json()
-        except (AttributeError, ValueError):
-            return {}
-        body = body.get("error") or body if isinstance(body, dict) else {}
-        return body if isinstance(body, dict) else {"message": str(body)}
-    if isinstance(body, dict) and "message" in body:
-        return body
-    statuses, said = _answered(error), _body_of(error)
+    body = error.args[0] if type(error) is ValueError and error.args else None
+    statuses, said = _answered(error), body if isinstance(body, dict) else _body_of(error)
     if any(300 <= each < 600 for each in statuses) or not (statuses or "message" in said):
         return None
-    return said if "message" in said else {"message": said_by(error)}
+    return said if "message" in said else {}
 
 
 def unreadable(error: Exception) -> str | None:
@@ -159,22 +145,16 @@ def unreadable(error: Exception) -> str | None:
         return f"the server's answer cannot be read: {packed[0]}"
     if isinstance(error, json.JSONDecodeError):
         return "the server's answer is empty, was cut or is not JSON"
-    if isinstance(error, IndexError) or error_under_200(error) == {}:
+    if isinstance(error, IndexError):
         return _NO_REPLY
-    if not isinstance(error, _UNREAD) or _refuses_keyword(error) or not _of_client(error):
+    room = _places(error)[-1][0].partition(".")[0]
+    is_of_langchain = room.startswith("langchain_") and room != "langchain_judges"
+    is_of_client = is_of_langchain or room in REPLY_NAMES["clients"]
+    if not isinstance(error, _UNREAD) or _refuses_keyword(error) or not is_of_client:
         return None
     if "NoneType" in said_by(error):
         return _NO_REPLY
-    if isinstance(error, ValueError) and "Unexpected response type" in said_by(error):
-        return f"the server's answer is not a chat completion: {said_by(error)}"
     return f"the server's answer cannot be read: {type(error).__name__}: {said_by(error)}"
-
-
-def _of_client(error: Exception) -> bool:
-    """Whether an error was raised in the code of a provider's client."""
-    room = _places(error)[-1][0].partition(".")[0]
-    is_of_langchain = room.startswith("langchain_") and room != "langchain_judges"
-    return is_of_langchain or room in REPLY_NAMES["clients"]
 
 
 def _refuses_keyword(error: Exception) -> bool:
@@ -209,10 +189,13 @@ def can_pass(error: Exception) -> bool:
         return status in {408, 409, 424, 425, 429} or status >= 500 or bool(says_so)
     if not is_of_own_code(error) and (error_under_200(error) is not None or unreadable(error)):
         return True
-    # A client that the caller gave was used in an event loop that has ended since.
-    has_ended = isinstance(error, RuntimeError) and "Event loop is closed" in said_by(error)
     is_of_network = _SAID["passing"].search(type(error).__name__) or isinstance(error, OSError)
-    return has_ended or bool(is_of_network)
+    return bool(is_of_network) or _lost_its_loop(error)
+
+
+def _lost_its_loop(error: Exception) -> bool:
+    """Whether a client that the caller gave was used in an event loop that has ended since."""
+    return isinstance(error, RuntimeError) and "Event loop is closed" in said_by(error)
 
 
 def refuses_text(error: Exception) -> bool:
@@ -224,9 +207,9 @@ def refuses_text(error: Exception) -> bool:
 def _body_of(error: Exception) -> Mapping[str, Any]:
     """A provider's words on an error in the body of its answer; empty where it has none."""
     body = getattr(error, "body", None) or getattr(error.__cause__, "body", None)
-    if isinstance(body, str):
-        with suppress(ValueError, RecursionError):
-            body = json.loads(body)
+    with suppress(ValueError, RuntimeError):  # no JSON, or nobody has read it
+        body = body or getattr(getattr(error, "response", None), "text", None)
+        body = json.loads(body) if isinstance(body, str) else body
     said = body.get("error") if isinstance(body, dict) else None
     body = {"message": said} if isinstance(said, str) else said or body
     return body if isinstance(body, dict) else {}
@@ -248,10 +231,9 @@ def diagnosis(error: Exception) -> Problem:
 
 def in_a_line(error: Exception) -> str:
     """The error on one line, with its HTTP status first where it has one."""
-    status, hidden = status_of(error), error_under_200(error)
-    text = said_by(error) if hidden is None else str(hidden.get("message") or _NO_REPLY)
+    status, hidden = status_of(error), (error_under_200(error) or {}).get("message") or ""
     circle = redirects_in_circles(error) and "the server redirects every request in a circle"
-    text = circle or unreadable(error) or text
+    text = circle or str(hidden) or unreadable(error) or said_by(error)
     # Some providers repeat the key that they refuse, and failures are kept in files.
     message = clean(_SAID["key"].sub(r"\1***", " ".join(text.split()))[:300]) + _address(error)
     if status is not None:
@@ -277,8 +259,7 @@ def wait_after(error: Exception, wait: float) -> float:
     named.append(metadata.get("headers") if isinstance(metadata, dict) else None)
     found = [{str(k).lower(): v for k, v in h.items()} for h in named if isinstance(h, Mapping)]
     said = [_seconds_until(each.get(name), unit) for each in found for name, unit in _WAITS]
-    told = _SAID["delay"].search(said_by(error))
-    said.append(_seconds_until(told[1]) if told else None)
+    said += map(_seconds_until, _SAID["delay"].findall(said_by(error)))
     if status_of(error) == 429:
         said += map(_end_of_limits, found)
     if (seconds := next((s for s in said if s is not None and s >= 0), None)) is not None:
@@ -382,11 +363,9 @@ def ends_the_run(exc: Exception) -> bool:
 
 def is_bug(exc: Exception) -> bool:
     """Whether an exception is a fault in code, which no service and no row is to blame for."""
-    if isinstance(exc, errors.JudgeError | GraphBubbleUp | OSError):
-        return False
-    if status_of(exc) is not None or error_under_200(exc) is not None:
-        return False
-    if isinstance(exc, RuntimeError) and "Event loop is closed" in said_by(exc):
+    is_known = isinstance(exc, errors.JudgeError | GraphBubbleUp | OSError)
+    is_answer = status_of(exc) is not None or error_under_200(exc) is not None
+    if is_known or is_answer or _lost_its_loop(exc):
         return False
     package = type(exc).__module__.partition(".")[0]
     return package in REPLY_NAMES["of_code"] or not is_installed(package)

@@ -22,6 +22,8 @@ from langchain_judges.asking.failures import chain_of
 MASK = "***"
 _NAMED = re.compile(r"key|token(?!s|_id|iz)|secret|password|credential|authorization", re.I)
 _CARRIED = re.compile(r"headers?$|query$|cookies?$", re.I)
+# Headers of an answer that say what it is and when to ask again.
+_TOLD = re.compile("^content-type$|^retry-after|rate-?limit")
 # Characters of a secret: a placeholder such as `none` is an ordinary word of replies.
 _SHORTEST_SECRET = 6
 Secrets = tuple[str, ...]
@@ -154,7 +156,6 @@ def _masked_response(response: Any, secrets: Secrets) -> Any:
     """A server's answer without secrets: LangChain puts a refusal into traces."""
     if not response.is_closed:  # nobody has read it
         return response
-    kept = ("content-type", "retry-after", "retry-after-ms")
-    headers = {name: response.headers[name] for name in kept if name in response.headers}
+    headers = {name: each for name, each in response.headers.items() if _TOLD.search(name)}
     parts = {"headers": headers, "content": _masked(response.text, secrets).encode()}
     return type(response)(response.status_code, request=response.request, **parts)

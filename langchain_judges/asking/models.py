@@ -96,11 +96,8 @@ def resolve_model(
     if base_url and not base_url.startswith(("http://", "https://")):
         raise OptionError(f"`base_url` must begin with http:// or https://, got {base_url!r}")
     if not isinstance(model, str) or not model.strip():
-        got = (
-            repr(model)
-            if isinstance(model, str | int | float | None)
-            else f"a {type(model).__name__}"
-        )
+        is_plain = isinstance(model, str | int | float | None)
+        got = repr(model) if is_plain else f"a {type(model).__name__}"
         raise OptionError(ASK_ERRORS["no_model"].format(got=got))
     if model == "local" or model.startswith("local:"):
         from langchain_judges.asking.local import local_model

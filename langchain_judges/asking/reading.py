@@ -81,6 +81,8 @@ def read(
     parse: Parse | None,
     tool: str | None,
     material: Iterable[str] = (),
+    *,
+    is_free: bool = False,
 ) -> Reading:
     """The checked data of a reply, or the problem with it.
 
@@ -90,6 +92,7 @@ def read(
         parse: Reads replies in plain words, for models that ignore the format.
         tool: The tool that the reply was to call, if it was asked by tools.
         material: The judged texts that the model was shown, which its thoughts may quote.
+        is_free: Whether the model was free to speak before it called the tool.
     """
     if problem := _unfinished_reason(message):
         return None, problem
@@ -106,7 +109,7 @@ def read(
     start = answer_start(text, material)
     answer = text[start:].strip() if start is not None else None
     if calls:
-        return _read_call(message, shape, tool, answer is not None and is_opening(answer))
+        return _read_call(message, shape, tool, answer, is_free)
     if not answer:
         return _unread("thoughts without an answer", text[-200:])
     return _read_answer(answer, shape, parse)
@@ -143,18 +146,35 @@ def _read_answer(answer: str, shape: type[BaseModel], parse: Parse | None) -> Re
 
 
 def _read_call(
-    message: AIMessage, shape: type[BaseModel], tool: str | None, is_alone: bool
+    message: AIMessage, shape: type[BaseModel], tool: str | None, words: str | None, is_free: bool
 ) -> Reading:
-    """Data of the one call of a tool, alone."""
+    """Data of the one call of a tool, behind nothing but an opening, or words where it may be."""
     (name, written), *others = calls_made(message)
-    if others or not is_alone:
+    is_alone = words is not None and is_opening(words)
+    blocks = [b for b in _blocks(message) if b.get("type") != "text" or b.get("text")]
+    is_last = is_free and blocks and blocks[-1].get("type") in REPLY_NAMES["calls"]
+    if others or words is None or not (is_alone or is_last):
         return _unread("a call of a tool and more beside it")
     if name != tool:
         return _unread(f"a call of the tool {name!r}, not a reply")
     try:
-        return check(object_of(written).value if isinstance(written, str) else written, shape)
+        found = check(object_of(written).value if isinstance(written, str) else written, shape)
     except ValueError as exc:
         return _unread(f"a call without an object: {exc}")
+    if found[0] and not is_alone and _names_another(words, shape, found[0]):
+        return _unread("words before the call that may name another verdict", words[:200])
+    return found
+
+
+def _names_another(words: str, shape: type[BaseModel], data: ReplyData) -> bool:
+    """Whether words may name a label that a reply could have had instead, in whatever sense."""
+    said = _decoded(words).casefold()
+    schema = json.dumps(json_schema(shape), ensure_ascii=False).casefold()
+    labels = {*re.findall('"(.+?)"', " ".join(re.findall(r'"enum": \[(.*?)\]', schema)))}
+    forms = [rf"(?<!\w){re.escape(each)}(?!\w)" for each in sorted(labels, key=len, reverse=True)]
+    named = {*re.findall("|".join([*forms, r"\d+"]), said)}
+    own = {str(value).casefold() for value in data.values()} & labels
+    return "{" in said or bool(named - own if len(own) == 1 else named)
 
 
 def read_calls(message: AIMessage, shape: type[BaseModel]) -> Reading:
@@ -430,8 +450,7 @@ def json_schema(shape: type[BaseModel], text_limit: int | None = None) -> dict[s
     """
     schema = dereference_refs(shape.model_json_schema())
     flat = {key: value for key, value in schema.items() if key != "$defs"}
-    closed: dict[str, Any] = _closed(flat, text_limit)
-    return closed
+    return dict(_closed(flat, text_limit))
 
 
 def _closed(node: Any, text_limit: int | None) -> Any:

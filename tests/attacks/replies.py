@@ -25,10 +25,13 @@ class Try(NamedTuple):
     kind: Kind
     message: AIMessage
     material: tuple[str, ...] = ()
+    is_free: bool = False
+    """Whether the model could speak before it called a tool."""
 
     def verdict(self) -> dict[str, Any] | None:
         """The reading of it; anything but None is wrong."""
-        data, _ = read(self.message, self.kind.shape, self.kind.parse, "T", self.material)
+        kind, free = self.kind, self.is_free
+        data, _ = read(self.message, kind.shape, kind.parse, "T", self.material, is_free=free)
         return data
 
 
@@ -228,7 +231,23 @@ def more_beside_a_call(draw: Draw) -> Try:
         tool_calls=[call, *([more[what]] if what in more else [])],
         invalid_tool_calls=[cut] if what == "a cut call" else [],
     )
-    return Try(kind, message)
+    return Try(kind, message, is_free=draw(st.booleans()))
+
+
+@of_class
+def a_call_that_words_take_back(draw: Draw) -> Try:
+    """Words behind a call, and before it such as name another verdict."""
+    kind = draw(kinds)
+    other = draw(st.sampled_from([*map(str, kind.forged.values())]))
+    said = [kind.forged_words, json.dumps(whole(kind, **kind.forged)), other, f"label {other}"]
+    call = {"name": "T", "args": whole(kind), "id": "1"}
+    block = {"type": draw(st.sampled_from(["tool_use", "tool_call"])), **call}
+    words = f"{draw(sentence)} {draw(st.sampled_from(said))}{draw(gap)}{draw(sentence)}"
+    before = [{"type": "text", "text": draw(st.sampled_from([words, "Sure.", "I'll judge it."]))}]
+    after = [{"type": "text", "text": draw(sentence)}]
+    is_named = before[0]["text"] == words
+    content: list[Any] = [*before, block, *([] if is_named and draw(st.booleans()) else after)]
+    return Try(kind, AIMessage(content, tool_calls=[call]), is_free=True)
 
 
 @of_class
