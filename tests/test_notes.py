@@ -30,6 +30,7 @@ from langchain_judges.cli.row_files import checked_rows, judge_rows
 from langchain_judges.integrations import serve, server, trajectory_evaluator
 from langchain_judges.methods import create_jury
 from langchain_judges.rows.checks import OF_OUTPUT
+from langchain_judges.rows.columns import named_row
 from langchain_judges.rows.data import is_nothing
 from langchain_judges.rows.documents import CONTEXTS
 from langchain_judges.rows.fields import plain_row
@@ -1054,3 +1055,28 @@ def test_a_source_that_may_be_a_name_is_noted_on_every_path(source, is_name):
     for judged in (judge_of_texts().invoke(row), *judge_many(judge_of_texts(), [row])):
         units = [each["unit"] for each in judged["verdict"]["failures"]]
         assert units == ["source"] * is_name
+
+
+def talk(*said):
+    return [{"role": ("user", "assistant")[n % 2], "content": each} for n, each in enumerate(said)]
+
+
+@for_each(
+    "row",
+    [
+        {"conversation_a": talk("p", "a", "q", "b"), "conversation_b": talk("p", "c", "q", "d")},
+        {"input": talk("p", "a", "q"), "output_a": "b", "output_b": "d"},
+        {"input": talk("p", "a", "q"), "output": "b"},
+        {"input": "p", "output": talk("p", "a", "q", "b")[1:]},
+        {"messages": talk("p", "a", "q", "b")},
+    ],
+)
+def test_a_turn_that_is_not_the_last_is_noted(row):
+    kind = "item" if {"output", "messages"} & row.keys() else "pair"
+    told = [
+        notes(plain_row(named_row({**row, "turn": turn}, kind)).get(NOTES, []))
+        for turn in (1, "1", 2, None, "last", [1])
+    ]
+    note = ("turn", "is 1, and the conversation goes on to turn 2")
+    assert [note in each for each in told] == [True] * 2 + [False] * 4
+    assert not any(unit == "turn" for each in told[2:] for unit, _ in each)

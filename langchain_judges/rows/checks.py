@@ -132,9 +132,8 @@ def without_field(field: str, row: Mapping[str, object]) -> InputError:
         return InputError(f"the field `{field}` is empty, read from {empty[field]!r}{why}{or_none}")
     if field == "output_a" and {"chosen", "rejected"} <= row.keys():
         return InputError(KNOWN_NAMES["preferred"])
-    work = _turns_of(row.get("output", row.get("output_a")), "assistant")
-    said = [each for each in work if isinstance(each, Mapping)]
-    names = dict.fromkeys(m.get("name") for m in said if m.get("role") == "participant")
+    work = turns_of(row.get("output", row.get("output_a")), "assistant")
+    names = dict.fromkeys(m.get("name") for m in work if m.get("role") == "participant")
     if names and field == "input":
         or_none = f"; no message is of a 'user': they are of {first_names([*names])}"
     place = place_in(Notes.of(row).columns or row, field) or "…"
@@ -223,8 +222,8 @@ def lacking(item: Mapping[str, object], needs: Iterable[Need]) -> str:
     >>> lacking({"input": "Pay it.", "output": "Paid."}, ["calls"]).partition("; ")[0]
     'there are no tool calls in the output'
     """
-    task = _turns_of(item.get("input"), "user")
-    work = _turns_of(item.get("output"), "assistant")
+    task = turns_of(item.get("input"), "user")
+    work = turns_of(item.get("output"), "assistant")
     said = [each["role"] for each in (*task, *work)]
     also = {"expected": "expected", "source": OF_OUTPUT}
     there = {name for name, other in also.items() if item.get(name) or item.get(other)}
@@ -251,10 +250,12 @@ def lacking(item: Mapping[str, object], needs: Iterable[Need]) -> str:
     return f"{lack}; it holds: {held}; {fields_of(item)}; {how}"
 
 
-def _turns_of(value: Any, speaker: str) -> Sequence[Mapping[str, Any]]:
+def turns_of(value: Any, speaker: str) -> Sequence[Mapping[str, Any]]:
+    """The messages of a field, a text alone being one of a speaker."""
     if isinstance(value, str):
         return [] if value == CONVERSATION else [{"role": speaker}]
-    return value or []
+    own = value if isinstance(value, list) else []
+    return [each for each in own if isinstance(each, Mapping)]
 
 
 def _check_words(text: str, field: str) -> None:

@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence, Set
+from itertools import groupby
 from typing import Any, cast
 
 from pydantic import BaseModel
 
 from langchain_judges.rows import checks, documents, lookup, messages, texts
 from langchain_judges.rows import record as records
+from langchain_judges.rows.checks import plain_name
 from langchain_judges.rows.data import as_json, bare_data, dump_of, is_nothing, mappings_in, spelt
 from langchain_judges.rows.media import kind_of_block
 from langchain_judges.rows.responses import replies_in
-from langchain_judges.rows.texts import CONVERSATION, READ
+from langchain_judges.rows.texts import CONVERSATION, READ, TALKING
 from langchain_judges.rows.tool_calls import OF_CALL, calls_listed
 from langchain_judges.verdict import NOTES, Notes, first_names
 
@@ -45,6 +47,7 @@ def row_notes(row: Mapping[str, Any], given: Mapping[str, Any], notes: Notes) ->
             notes.add(unit, *_OF_ROLES[role])
     if "output_a" in row and row.get("input") == CONVERSATION:
         notes.add("input", "is not known, as the conversations begin with different requests")
+    _note_turn(notes, row)
     if row.get("rubric") and not given.get("rubric"):
         notes.add("rubric", "is read from 'assertions', in place of a judge's own")
     if "output_a" not in row:
@@ -59,6 +62,15 @@ def row_notes(row: Mapping[str, Any], given: Mapping[str, Any], notes: Notes) ->
             rest += [n for n in unsaid if n not in rest and not lines_in(row[n]) & there]
             notes.add("row", f"has columns that are not shown: {first_names(rest)}")
     return notes
+
+
+def _note_turn(notes: Notes, row: Mapping[str, Any]) -> None:
+    """Note a turn that people know of, where the conversation goes beyond it."""
+    work = checks.turns_of(row.get("output_a") or row.get("output"), "assistant")
+    said = [each.get("role") for each in (*checks.turns_of(row.get("input"), "user"), *work)]
+    number = [role for role, _ in groupby(r for r in said if r in TALKING)].count("assistant")
+    if checks.number_in(row.get("turn")) in range(number):
+        notes.add("turn", f"is {row['turn']}, and the conversation goes on to turn {number}")
 
 
 def _note_source(notes: Notes, source: object, text: str | None) -> None:
@@ -121,7 +133,7 @@ def notes_on(read: Mapping[str, tuple[object, object]], shown: Mapping[str, obje
         elif detail := _unread(value, field, shown, text, notes):
             notes.add(unit, detail)
         columns = shown if notes.named else notes.columns or shown
-        names = map(checks.plain_name, value if isinstance(value, Mapping) else columns)
+        names = map(plain_name, value if isinstance(value, Mapping) else columns)
         number = len(text) if isinstance(text, list) and field == "reference" else 1
         if number > 1 and _ANY_OF.isdisjoint(names):
             notes.add(unit, checks.KNOWN_NAMES["any_is_right"].format(number))
@@ -207,8 +219,8 @@ def _unread(
             return f"is read from {names[0]!r}; not shown: {first_names(rivals + words)}"
         if field == "input":
             filled: Any = case.get("variables") or {}
-            left = (n for n in unshown(value) if n in words and n not in filled and _tells(n))
-            notes.beside = [*notes.beside, *left]
+            left = (n for n in unshown(value) if n in words and n not in filled)
+            notes.beside = [*notes.beside, *(n for n in left if not _ID.fullmatch(plain_name(n)))]
         if is_record and (number := len(replies_in(value))) > 1:
             return f"has {number:,} replies; the first is shown"
         if is_record or (not names and (len(value) != 1 or lookup.is_shown_whole(value, field))):
@@ -264,18 +276,15 @@ def unshown(row: Mapping[str, Any]) -> list[str]:
     return [name for name in rest if name not in {*read, checks.OF_OUTPUT, NOTES}]
 
 
-# Names of what asks something of an answer, as `max_words` does.
+# Names of ids, such as `user_id` and `orderId`, and of what asks something of an answer, as
+# `max_words` does.
+_ID = re.compile("(.*_)?(uu)?ids?")
 _ASKING = re.compile(checks.KNOWN_NAMES["asking"])
-
-
-def _tells(name: object) -> bool:
-    """Whether a name is of no id, such as `user_id` and `orderId`."""
-    return not re.fullmatch(r"(.*_)?(uu)?ids?", checks.plain_name(str(name)))
 
 
 def lines_of(value: object, name: object) -> set[str]:
     """Lines in data; of a word or a number alone, where its name asks something of an answer."""
-    asks = bool(_ASKING.match(checks.plain_name(str(name))))
+    asks = bool(_ASKING.match(plain_name(str(name))))
     return lines_in(str(value) if asks and isinstance(value, int | float) else value, alone=asks)
 
 

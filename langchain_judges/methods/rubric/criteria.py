@@ -251,10 +251,7 @@ _RANGE = re.compile(r"(?<![\d.,:/-])[01](?![.,:/]\d)[^\d\n]{1,6}([3-9]|[1-9]\d|1
 
 
 # A number with its meaning, where a line or a clause begins: "Score 1: rude", "2 = fair".
-_MEANT = re.compile(
-    r"(?im)(?:^|[,;.(|] | (?=\d+ ?=))[^\w\n]{0,8}?((score|rating|grade) )?(-?\d{1,3})"
-    r"(?: points?| stars?)?[*_)\]\"']{0,3} ?[:=](?!\d)"
-)
+_MEANT = re.compile(checks.KNOWN_NAMES["meant"])
 
 
 def _digits(text: str) -> str:
@@ -439,10 +436,7 @@ def other_names() -> Mapping[str, str]:
 
 
 # Where prompts of other packages put texts.
-_PLACES = re.compile(
-    r"\{\{?\s*(?:inputs?|outputs?|reference(?:_outputs?)?|context|expected|question|answer)"
-    r"\s*\}?\}"
-)
+_PLACES = re.compile(checks.KNOWN_NAMES["places"])
 
 
 def checked_name(text: str) -> str:

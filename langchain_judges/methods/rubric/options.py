@@ -80,8 +80,8 @@ class LabelOptions(LookupOptions):
         own = _ASKING.intersection(given)
         criteria = self.own_rubric.criteria if self.own_rubric else ()
         for each in criteria:
-            also = self.instructions if len(criteria) == 1 else ""
-            for text in (each.description, also or ""):
+            also = [self.instructions or ""] * (len(criteria) == 1)
+            for text in (each.description, *also):
                 rubrics.tell_scale(text, each.names)
         if self.own_rubric and own and self.judging not in own:
             raise OptionError(f"`prompts`: it asks by {self.judging!r}, got {sorted(own)!r}")
