@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Callable
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
@@ -113,6 +114,20 @@ def test_names_and_files_in_backticks_are_there():
         inside = "langchain_judges" in path.parts
         named = set(re.findall(r"`(\w+\.py)`", text)) if inside else set()
         assert named <= files, path
+
+
+@for_each("name", ["README.md", "agents.md", "langchain.md", "start-agent.md"])
+def test_a_name_that_the_package_itself_does_not_export_is_shown_with_its_place(name):
+    page = next(each for each in PAGES if each.name == name)
+    text = page.read_text()
+    code = "\n".join(blocks(page, "python"))
+    for stub in (ROOT / "langchain_judges").glob("*/__init__.pyi"):
+        room = import_module(f"langchain_judges.{stub.parent.name}")
+        # A name of one plain word is a word as well, unless it is called.
+        for each in room.__all__:
+            if re.search(rf"`{each}" + (r"\b" if re.search("[A-Z_]", each) else r"\("), text):
+                is_imported = re.search(rf"import [^`]*?\b{each}\b", code)
+                assert is_imported or f"`{room.__name__}.{each}" in text, each
 
 
 # Names of other packages, and in examples.
