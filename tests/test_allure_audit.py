@@ -411,15 +411,15 @@ def test_recorded_labels_of_any_runnable_are_audited_without_a_model():
         {"id": f"{n}", "input": f"Text {n}?", "output": f"{grade}", "expert": mark}
         for n, (grade, mark) in enumerate(marks)
     ]
-    memory, check = memory_of(), annotated("expert", min_deviation=0.5)
+    memory, check = memory_of(), annotated("expert")
     audit = create_allure_audit(
         RunnableLambda(said), memory, check=check, labels=(1, 2, 3, 4, 5), right_share=0,
         auditor=lambda proposal: "accept",
     )  # fmt: skip
     result = audit.invoke({"items": items})
-    assert result["history"][0]["doubted"] == 2
+    assert result["history"][0]["doubted"] == 3
     learned = [(e["source"], e["wrong"], e["corrected"]) for e in memory.examples()]
-    assert learned == [("0", 5, 1), ("2", 2, 4)]
+    assert learned == [("0", 5, 1), ("2", 2, 4), ("3", 4, 3)]
 
 
 def test_people_s_labels_decide_with_their_reasons():

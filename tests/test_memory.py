@@ -211,7 +211,7 @@ def test_export_and_import_carry_every_version(memory, tmp_path):
     assert (other.version, other.examples()) == (memory.version, memory.examples())
     assert other.import_(tmp_path / "out.jsonl") == 0
     (tmp_path / "bad.jsonl").write_text(json.dumps(example(3)) + "\n{}\n")
-    with pytest.raises(InputError, match=r"line 2: .*`output`"):
+    with pytest.raises(InputError, match=r"record 2: .*`output`"):
         other.import_(tmp_path / "bad.jsonl")
     assert len(other) == 2
 

@@ -49,7 +49,7 @@ class AuditFlags(PlanFlags):
     """Settings of an audit, and the file of its result.
 
     Attributes:
-        check: The check that finds likely mistakes: answer_or_label, exact, normalised,
+        check: The check that finds likely mistakes: answer_or_label, exact,
             normalised_sequence, set, numeric, pattern or annotated.
         auditor: Who decides: human, at the terminal; page, a person in a browser, where each
             proposal is shown whole; labels (those of the items); or the name of a model.

@@ -206,19 +206,12 @@ def read_examples(path: Path) -> list[NewExample]:
     Raises:
         InputError: The file cannot be read, or a line is not an example.
     """
-    try:
-        if not path.is_file():  # reading a device might never end
-            raise InputError(f"there is no file {path}")
-        text = path.read_text("utf-8", "surrogatepass")
-    except (OSError, UnicodeDecodeError) as exc:
-        raise InputError(f"{path} cannot be read: {exc}") from exc
     examples = []
-    for number, line in enumerate(text.split("\n"), 1):
-        if line.strip():
-            try:
-                examples.append(check_example(json.loads(line)))
-            except (ValueError, RecursionError) as exc:
-                raise InputError(f"{path}, line {number}: {exc}") from exc
+    for number, record in enumerate(files.read_table(path), 1):
+        try:
+            examples.append(check_example(record))
+        except InputError as exc:
+            raise InputError(f"{path}, record {number}: {exc}") from exc
     return examples
 
 
@@ -226,11 +219,8 @@ def write_lines(path: Path, examples: Iterable[Mapping[str, object]]) -> None:
     """Write examples as JSONL, atomically.
 
     Raises:
-        InputError: The file cannot be written.
+        OutputError: The file cannot be written.
     """
     lines = [f"{json.dumps(example, ensure_ascii=False)}\n" for example in examples]
-    try:
-        with files.whole_file(path) as draft:
-            draft.write_bytes("".join(lines).encode("utf-8", "surrogatepass"))
-    except OSError as exc:
-        raise InputError(f"{path} cannot be written: {exc.strerror}") from exc
+    with files.writing(path), files.whole_file(path) as draft:
+        draft.write_bytes("".join(lines).encode("utf-8", "surrogatepass"))

@@ -55,15 +55,11 @@ class MemoryView:
 
     Attributes:
         stored: The examples in the store.
-        base: What the store held when the view was made.
         snapshot: What is seen.
-        records: Those of `snapshot` that `base` lacks.
     """
 
     stored: StoredExamples
-    base: MemorySnapshot
     snapshot: MemorySnapshot
-    records: Sequence[Record] = ()
 
     def activate(self) -> Token[Views]:
         """Show the memory in this way to all that this thread or task does from here on.
@@ -83,7 +79,6 @@ class StoredExamples:
         self._place = (0, 0)
         self._writing = FirstCalls()
         self._reading = threading.Lock()
-        self._latest: MemoryView | None = None
         # Records that were on trial, by their key: each is embedded once.
         self._tried: dict[str, Record] = {}
 
@@ -99,10 +94,8 @@ class StoredExamples:
         # Collecting garbage would take half of the time, and all that is read stays.
         with self._reading, without_collection():
             self._place, added, removed = store.changes_since(self._place)
-            if self._snapshot is None:
-                self._snapshot = MemorySnapshot(self._records(added))
-            elif added or removed:
-                self._snapshot = self._snapshot.with_changes(self._records(added), removed)
+            known = self._snapshot or MemorySnapshot()
+            self._snapshot = known.with_changes(self._records(added), removed)
             return self._snapshot
 
     async def _read_all(self) -> MemorySnapshot:
@@ -169,26 +162,19 @@ class StoredExamples:
         stored = await self.snapshot()
         if (view := _VIEWS.get().get(self)) is None:
             return stored, ()
-        if stored is view.base:
-            return view.snapshot, view.records
         records = view.snapshot.records
         return view.snapshot, [each for k, each in records.items() if k not in stored.records]
 
     async def pinned(self) -> MemoryView:
         """View of this thread or task, which stays."""
-        base = await self.snapshot()
-        return _VIEWS.get().get(self) or MemoryView(self, base, base)
+        return _VIEWS.get().get(self) or MemoryView(self, await self.snapshot())
 
     async def with_trial(self, examples: list[NewExample]) -> MemoryView:
-        """A view with more examples; the latest view again if it has the same ones."""
-        base, latest = (await self.snapshot()), self._latest
+        """A view with more examples."""
+        base = await self.snapshot()
         _, new = base.records_for(examples, self.name, _now())
         records = [self._tried.setdefault(record.key, record) for record in new]
-        keys = [record.key for record in records]
-        if latest and latest.base is base and [r.key for r in latest.records] == keys:
-            return latest
-        self._latest = MemoryView(self, base, base.with_changes(records), records)
-        return self._latest
+        return MemoryView(self, base.with_changes(records))
 
 
 def _now() -> str:
@@ -396,7 +382,7 @@ class FailureMemory(BaseExampleSelector):
         """Write every version of every example as JSONL, atomically; return the line count.
 
         Raises:
-            InputError: The file cannot be written.
+            OutputError: The file cannot be written.
         """
         records = self._read().records.values()
         example_files.write_lines(Path(path), [{**each.fields, "at": each.at} for each in records])

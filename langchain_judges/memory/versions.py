@@ -133,23 +133,11 @@ class MemorySnapshot:
     def __init__(self, records: Iterable[Record] = ()) -> None:
         """Gather the versions of each example."""
         self.records = {record.key: record for record in records}
-        self.versions: dict[str, ExampleVersions] = {}
-        self.ids: dict[str, str] = {}
         grouped: dict[str, list[Record]] = {}
         for record in self.records.values():
             grouped.setdefault(record.id, []).append(record)
-        for id, own in grouped.items():
-            self._set(id, own)
-
-    def _set(self, id: str, records: Sequence[Record]) -> None:
-        """Replace the versions of an example; without any it is gone."""
-        if before := self.versions.get(id):
-            self.ids.pop(before.last.content, None)
-        if records:
-            self.versions[id] = ExampleVersions(tuple(records))
-            self.ids[records[-1].content] = id
-        else:
-            del self.versions[id]
+        self.versions = {id: ExampleVersions(tuple(own)) for id, own in grouped.items()}
+        self.ids = {own[-1].content: id for id, own in grouped.items()}
 
     def is_standing(self, example: Example) -> bool:
         """Whether an example's task is a standing question: that of all in its family.
@@ -169,23 +157,12 @@ class MemorySnapshot:
 
     def with_changes(self, new: Iterable[Record], gone: Iterable[str] = ()) -> MemorySnapshot:
         """The snapshot without the records of some keys, and with some new ones."""
-        lost = [self.records[key] for key in gone if key in self.records]
-        after = MemorySnapshot()
-        after.records, after.versions = self.records.copy(), self.versions.copy()
-        after.ids = self.ids.copy()
-        for record in lost:
-            del after.records[record.key]
-            rest = [each for each in after.records_of(record.id) if each is not record]
-            after._set(record.id, rest)
-        new = [record for record in new if record.key not in after.records]
-        if not lost and not new:
+        lost = self.records.keys() & {*gone}
+        kept = {key: record for key, record in self.records.items() if key not in lost}
+        after = {**{record.key: record for record in new}, **kept}
+        if not lost and len(after) == len(kept):
             return self
-        for record in new:
-            after.records[record.key] = record
-            after._set(record.id, (*after.records_of(record.id), record))
-        # An example stands where its first version does.
-        moved = (r for r in lost if r is self.records_of(r.id)[0] and r.id in after.versions)
-        return MemorySnapshot(after.records.values()) if any(moved) else after
+        return MemorySnapshot([*kept.values(), *(after[key] for key in after if key not in kept)])
 
     def records_of(self, id: str) -> tuple[Record, ...]:
         """The versions of an example; none if there is no such example."""

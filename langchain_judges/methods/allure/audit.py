@@ -60,6 +60,9 @@ def create_allure_audit(
         ModelSetupError: A model cannot be made.
     """
     teaches, metadata = judge_to_audit(judge, memory, options)
+    if isinstance(teaches, CompiledStateGraph) and teaches.checkpointer is None:
+        # It shall not write checkpoints of its own into those of the loop.
+        teaches = teaches.copy(update={"checkpointer": False})
     judge_options = metadata.get("options") or {}
     modes = auditors.read_modes(options.modes)
     labels = tuple(options.labels or judge_options.get("labels") or (0, 1))
@@ -69,7 +72,7 @@ def create_allure_audit(
     everywhere |= isinstance(recall, Mapping) and bool(recall.get("any_family"))
     log = reply_log.ReplyLog(options.checkpointer)
     names = ("method", "options", "model", "prompt_version")
-    audited = admission.Audited(alone(teaches), {name: metadata.get(name) for name in names}, log)
+    audited = admission.Audited(teaches, {name: metadata.get(name) for name in names}, log)
     checks = label_checks.resolve_check(options.check or "answer_or_label")
     standard = auditors.standard_of(teaches)
     audit_by = auditors.resolve_auditor(options, labels, modes, log, standard)
@@ -158,13 +161,6 @@ def judge_to_audit(
         has = "no memory" if describe.memory_of(judge) is None else "another memory"
         raise OptionError(f"`judge` has {has}, so it would learn nothing of the audit")
     return judge, marks
-
-
-def alone(judge: Runnable[Any, Any]) -> Runnable[Any, Any]:
-    """A judge that does not write checkpoints of its own into those of the loop."""
-    if isinstance(judge, CompiledStateGraph) and judge.checkpointer is None:
-        return judge.copy(update={"checkpointer": False})
-    return judge
 
 
 _SCHEMA = context.StateSchema(states.AuditState, states.AuditOptions.results, states.AuditInput)

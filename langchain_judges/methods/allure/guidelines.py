@@ -33,6 +33,10 @@ RISK = 0.25
 _AT_ONCE = 8
 
 
+# What is told where a model draws nothing.
+_NONE_DRAWN = {"guidelines": "", "before": None, "after": None, "chance": None, "admitted": False}
+
+
 class Guidelines(TypedDict):
     """Guidelines drawn from a memory, and their effect on held-out items.
 
@@ -89,17 +93,9 @@ def draw_guidelines(
     examples, labels, config = memory.examples(), list(plain.options.labels), config or {}
     items = _held_out(examples, dev, labels)
     reply = run(_asked(plain, examples, most, items[0], config))
-    drawn = Guidelines(
-        guidelines="",
-        before=None,
-        after=None,
-        chance=None,
-        admitted=False,
-        failures=list(reply.failures),
-        usage=reply.usage,
-    )
     if reply.data is None:  # nothing to try: dev is not paid for
-        return drawn
+        drawn = {**_NONE_DRAWN, "failures": list(reply.failures), "usage": reply.usage}
+        return cast("Guidelines", drawn)
     text = "\n".join(f"- {line.strip()}" for line in reply.data["guidelines"])
     instructions = "\n".join(filter(None, (options.get("instructions"), text)))
     told = create_allure_judge(model, **{**options, "instructions": instructions})

@@ -123,8 +123,7 @@ def balanced_share(cases: Sequence[Case]) -> float:
 
 def share_right(cases: Sequence[Case]) -> float:
     """The share of cases with the right label; NaN without cases."""
-    right = [truth == label for _, truth, label in cases]
-    return sum(right) / len(right) if right else float("nan")
+    return fmean(truth == label for _, truth, label in cases) if cases else math.nan
 
 
 def worth_of(cases: Sequence[Case]) -> JudgeWorth:
@@ -226,8 +225,10 @@ def held_out(
     pool = list(itertools.islice(grouped, len(items)))
     own = {part: list(itertools.islice(grouped, len(each))) for part, each in lists.items()}
     _check_apart({"the audited items": pool, **own})
-    rest = 1.0
-    for part, share in (("dev", options.dev), ("test", _share_of_test(options))):
+    rest, of_test = 1.0, options.test
+    if of_test is None and isinstance(options.dev, int | float):
+        of_test = min(options.dev, (1 - options.dev) / 2)
+    for part, share in (("dev", options.dev), ("test", of_test)):
         if isinstance(share, int | float) and share:
             is_asked = getattr(options, part) is not None
             if is_asked or len({group_of(each, n) for n, each in enumerate(pool)}) > 1:
@@ -236,12 +237,6 @@ def held_out(
     for part, each in own.items():
         require_labels(each, labels, part)
     return pool, own.get("dev", []), own.get("test", [])
-
-
-def _share_of_test(options: AuditOptions) -> object:
-    if options.test is None and isinstance(options.dev, int | float):
-        return min(options.dev, (1 - options.dev) / 2)
-    return options.test
 
 
 def _check_apart(parts: Mapping[str, Sequence[AuditItem]]) -> None:
@@ -273,17 +268,13 @@ def identified(items: Sequence[Mapping[str, object]], prefix: str) -> list[Audit
             check_item(item)
         except InputError as exc:
             raise InputError(f"item {number}: {exc}") from exc
-        id = str(item.get("id") or _unused(f"{prefix} {_item_digest(item)}", ids))
+        judged = {name: value for name, value in item.items() if name not in ANNOTATIONS}
+        id = str(item.get("id") or _unused(f"{prefix} {key_of(judged)[:10]}", ids))
         if id in ids:
             raise InputError(f"item {number}: the id {id!r} occurs twice")
         ids.add(id)
         items_with_ids.append(cast("AuditItem", {**item, "id": id}))
     return items_with_ids
-
-
-def _item_digest(item: Mapping[str, object]) -> str:
-    """A short hash of what is judged."""
-    return key_of({name: value for name, value in item.items() if name not in ANNOTATIONS})[:10]
 
 
 def _unused(id: str, ids: Collection[str]) -> str:

@@ -1,4 +1,4 @@
-"""Answers inside texts: their words, their numbers, and what may be ignored."""
+"""Checks that doubt a judge's labels, by expected answers, by people's labels, or by a rule."""
 
 from __future__ import annotations
 
@@ -10,32 +10,10 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from langchain_judges.errors import InputError, OptionError, did_you_mean
+from langchain_judges.methods.allure import answers
 from langchain_judges.methods.declaration import WORDS
 from langchain_judges.rows import checks, texts
 from langchain_judges.verdict import Label
-
-_ANSWER = re.compile(r"answer\s*:", re.IGNORECASE)
-_WORD_IN_LABEL = re.compile(r"\w+")
-# A minus that follows a word is a hyphen: "pages 3-4".
-_NUMBER_IN_LABEL = re.compile(
-    r"(?:(?<![\w.])[-+])?(?:(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?|\.\d+)(?:[eE][-+]?\d+)?"
-)
-
-
-def answer_words(text: str, left_out: Collection[str]) -> list[str]:
-    """The words of the answer; without those left out only if others remain.
-
-    An answer of signs alone, such as "<=", stands for itself.
-    """
-    answer = _ANSWER.split(text)[-1].casefold()
-    words = _WORD_IN_LABEL.findall(answer)
-    return [word for word in words if word not in left_out] or words or answer.split()
-
-
-def last_number(text: str) -> float | None:
-    """The last number of the answer; None where it has none."""
-    numbers = _NUMBER_IN_LABEL.findall(_ANSWER.split(text)[-1])
-    return float(numbers[-1].replace(",", "")) if numbers else None
 
 
 def pattern_of(expression: str) -> re.Pattern[str]:
@@ -167,9 +145,8 @@ def matches(match: TextComparison, item: Mapping[str, Any]) -> bool | None:
     Returns:
         None where there is no expected answer, or the match says nothing of any of them.
     """
-    answers = checks.expected_answers(item)
     response = texts.readable(item.get("output") or "")
-    results = [match(response, answer) for answer in answers]
+    results = [match(response, answer) for answer in checks.expected_answers(item)]
     return any(results) or (False if False in results else None)
 
 
@@ -181,35 +158,33 @@ def exact() -> Check:
 def normalised_sequence(ignore: Collection[str] = ()) -> Check:
     """The check that compares the words after the last "answer:", in order.
 
+    It has no opinion where the words are the same and their signs are not.
+
     Args:
         ignore: Words left out on both sides, in lower case, such as articles.
     """
-    words = partial(answer_words, left_out=frozenset(ignore))
-    return by_match("normalised_sequence", lambda a, b: words(a) == words(b))
+    return by_match("normalised_sequence", partial(answers.same_words, left_out={*ignore}))
 
 
 def word_set(ignore: Collection[str] = ()) -> Check:
-    """The check that compares the words after the last "answer:", in any order."""
-    words = partial(answer_words, left_out=frozenset(ignore))
-    return by_match("set", lambda a, b: set(words(a)) == set(words(b)))
+    """The check that compares the words after the last "answer:", in any order.
+
+    Args:
+        ignore: As for `normalised_sequence`.
+    """
+    return by_match("set", partial(answers.same_words, left_out={*ignore}, shape=set))
 
 
 def numeric(tolerance: float = 1e-9) -> Check:
-    """The check that compares the last number of both texts.
+    """The check that compares the last number of both texts, whatever its unit.
 
-    It has no opinion if the expected answer has no number.
+    It has no opinion where the expected answer has no number, or one that cannot be read for
+    sure, such as 3/4.
 
     Args:
         tolerance: Largest difference, as a share of the larger number.
     """
-
-    def same(response: str, expected: str) -> bool | None:
-        right, said = last_number(expected), last_number(response)
-        if right is None:
-            return None
-        return said is not None and math.isclose(said, right, rel_tol=tolerance, abs_tol=tolerance)
-
-    return by_match("numeric", same)
+    return by_match("numeric", partial(answers.same_number, tolerance=tolerance))
 
 
 def pattern(expression: str | None = None) -> Check:
@@ -231,61 +206,41 @@ def pattern(expression: str | None = None) -> Check:
     )
 
 
-def annotated(
-    field: str = "label", *, min_deviation: float = 0.0, threshold: float | None = None
-) -> Check:
+def annotated(field: str = "label", *, threshold: float | None = None) -> Check:
     """The check that compares the judge's label with a person's.
 
     A label is doubted where another of the judge's is nearer to the person's, which is proposed.
 
     Args:
         field: Where an item carries the person's label; items without it are passed over.
-        min_deviation: Least difference of two numbers that is worth a person's time, as a share
-            of the judge's scale.
         threshold: Turns the person's grade into the worst label below it and the best from
             it on; ALLURE's second experiment sets expert consistency below 2.5 to 0.
-
-    Raises:
-        OptionError: `min_deviation` is no share.
     """
-    if not 0 <= min_deviation <= 1:
-        raise OptionError(f"`min_deviation` must be from 0 to 1, got {min_deviation!r}")
 
     def rule(item: Mapping[str, Any], label: Label, labels: Sequence[Label]) -> Doubt | None:
         annotation = item.get(field)
-        if not isinstance(annotation, int | float | str):
-            return None
-        if isinstance(annotation, float) and math.isnan(annotation):
+        is_nan = isinstance(annotation, float) and math.isnan(annotation)
+        if is_nan or not isinstance(annotation, int | float | str):
             return None
         if threshold is not None:
             proposed = labels[0] if _grade(annotation, field) < threshold else labels[-1]
         else:
             proposed = nearest(annotation, labels, label)
-        truly = annotation if threshold is None else proposed
-        if proposed == label or _are_close(truly, label, min_deviation, labels):
-            return None
-        return Doubt(proposed, f"a person says {annotation}, the judge {label}")
+        why = f"a person says {annotation}, the judge {label}"
+        return None if proposed == label else Doubt(proposed, why)
 
     return Check("annotated", rule, (field,))
 
 
 def answer_or_label() -> Check:
     """The check by the expected answer, and by a person's label where there is none."""
-    answers, labels_of_people = normalised_sequence(), annotated()
+    by_answer, by_people = normalised_sequence(), annotated()
 
     def rule(item: Mapping[str, Any], label: Label, labels: Sequence[Label]) -> Doubt | None:
-        check = answers if checks.expected_answers(item) else labels_of_people
+        check = by_answer if checks.expected_answers(item) else by_people
         return check.doubt(item, label, labels)
 
     return Check("answer_or_label", rule, ("expected", "label"))
-
-
-def _are_close(a: Label, b: Label, share: float, labels: Sequence[Label]) -> bool:
-    """Whether two numbers lie less than a share of a judge's scale apart."""
-    numbers = [each for each in labels if isinstance(each, int | float)]
-    if isinstance(a, str) or isinstance(b, str) or not numbers:
-        return False
-    return abs(a - b) < share * (max(numbers) - min(numbers))
 
 
 def _grade(label: Label, field: str) -> float:
