@@ -157,7 +157,16 @@ class Failure(TypedDict):
     detail: str
 
 
-class StepUsage(TypedDict):
+class _Counts(TypedDict):
+    """Replies and tokens, of a step or of all."""
+
+    calls: int
+    input_tokens: int
+    cached_tokens: int
+    output_tokens: int
+
+
+class StepUsage(_Counts):
     """Cost of one step.
 
     Attributes:
@@ -168,15 +177,11 @@ class StepUsage(TypedDict):
         cached_calls: Answers taken from a cache, the judge's or LangChain's, instead of a call.
     """
 
-    calls: int
-    input_tokens: int
-    cached_tokens: int
-    output_tokens: int
     retries: int
     cached_calls: int
 
 
-class Usage(TypedDict):
+class Usage(_Counts):
     """The cost of a judgment, in total and by step.
 
     Attributes:
@@ -184,15 +189,23 @@ class Usage(TypedDict):
             such as `temperature`; absent if there were none.
     """
 
-    calls: int
-    input_tokens: int
-    cached_tokens: int
-    output_tokens: int
     by_step: dict[str, StepUsage]
     asked_without: NotRequired[list[str]]
 
 
-class Verdict(TypedDict):
+class _Judgment(TypedDict):
+    """The part of a verdict that judges of either kind give."""
+
+    score: float | None
+    confidence: float | None
+    confidence_source: ConfidenceSource
+    rationale: str
+    failures: list[Failure]
+    usage: Usage
+    lookups: NotRequired[list[dict[str, Any]]]
+
+
+class Verdict(_Judgment):
     """The verdict of a judge of pairs, and its cost.
 
     Attributes:
@@ -206,18 +219,11 @@ class Verdict(TypedDict):
     """
 
     preference: Preference | None
-    score: float | None
     scores: dict[str, float] | None
-    confidence: float | None
-    confidence_source: ConfidenceSource
     flipped: bool | None
-    rationale: str
-    failures: list[Failure]
-    usage: Usage
-    lookups: NotRequired[list[dict[str, Any]]]
 
 
-class LabelVerdict(TypedDict):
+class LabelVerdict(_Judgment):
     """The verdict of a judge of one text, and its cost.
 
     Attributes:
@@ -231,14 +237,7 @@ class LabelVerdict(TypedDict):
     """
 
     label: Label | None
-    score: float | None
-    confidence: float | None
-    confidence_source: ConfidenceSource
-    rationale: str
-    failures: list[Failure]
-    usage: Usage
     recalled: list[str]
-    lookups: NotRequired[list[dict[str, Any]]]
 
 
 def no_usage() -> Usage:

@@ -198,8 +198,8 @@ def own_prompt(step: str, prompt: object) -> ChatPromptTemplate:
     kind: type[ChatPromptTemplate] = ChatPromptTemplate
     messages: list[Any]
     if isinstance(prompt, ChatPromptTemplate):
-        messages = []
-    elif isinstance(prompt, StringPromptTemplate):
+        return template_of(which, [], own=prompt)
+    if isinstance(prompt, StringPromptTemplate):
         kind, messages = FencedPrompt, [HumanMessagePromptTemplate(prompt=prompt)]
     elif isinstance(prompt, str) and prompt.strip():
         kind, messages = FencedPrompt, [("human", prompt)]
@@ -208,8 +208,7 @@ def own_prompt(step: str, prompt: object) -> ChatPromptTemplate:
         messages = [(role, str(text)) for role, text in parts if text or role == "human"]
     else:
         raise OptionError(ASK_ERRORS["no_prompt"].format(prompt=prompt, step=step))
-    own = prompt if isinstance(prompt, ChatPromptTemplate) else None
-    return template_of(which, messages, kind, own)
+    return template_of(which, messages, kind)
 
 
 def template_of(

@@ -179,17 +179,14 @@ def _number(variable: str, default: int) -> int:
     return int(text)
 
 
-_memories: dict[str | None, FailureMemory] = {}
+_memories = lru_cache(maxsize=None)(FailureMemory)
 _memory_lock = threading.Lock()
 
 
 def _memory() -> FailureMemory:
     """The one memory of this process, whichever graph asks for it first."""
-    path = os.environ.get("JUDGES_MEMORY")
     with _memory_lock:
-        if path not in _memories:
-            _memories[path] = FailureMemory(path=path)
-        return _memories[path]
+        return _memories(path=os.environ.get("JUDGES_MEMORY"))
 
 
 @lru_cache(maxsize=8)

@@ -267,14 +267,14 @@ class _Look:
         """Find the queue and what is in it, or make it."""
         asked = [{"feedback_key": key} for key in self._register_labels()]
         queues = self.patiently(lambda: list(self.client.list_annotation_queues(name=name)))
-        queue = queues[0] if queues else None
-        if queue is None:
-            new: Any = {"rubric_items": asked} if asked else {}
-            queue = self.patiently(self.client.create_annotation_queue, name=name, **new)
-        self.queue_id = queue.id
         if queues:
-            items = self.patiently(lists.queue_items, self.client, queue.id)
+            self.queue_id = queues[0].id
+            items = self.patiently(lists.queue_items, self.client, self.queue_id)
             self.in_queue = {str(item.run_id) for item in items}
+        else:
+            new: Any = {"rubric_items": asked} if asked else {}
+            made = self.patiently(self.client.create_annotation_queue, name=name, **new)
+            self.queue_id = made.id
 
     def _register_labels(self) -> list[str]:
         """Register the judge's labels as categories for people; return their key."""

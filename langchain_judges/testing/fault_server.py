@@ -219,10 +219,6 @@ class FakeModelServer:
 
 def _encoded(answer: ServerReply) -> bytes:
     body = json.dumps(answer.payload).encode() if answer.body is None else answer.body
-    lines = [
-        f"HTTP/1.1 {answer.status} X",
-        "content-type: application/json",
-        f"content-length: {len(body)}",
-        *(f"{name}: {value}" for name, value in answer.headers.items()),
-    ]
-    return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
+    usual = {"content-type": "application/json", "content-length": str(len(body))}
+    lines = (f"{name}: {value}\r\n" for name, value in {**usual, **answer.headers}.items())
+    return f"HTTP/1.1 {answer.status} X\r\n{''.join(lines)}\r\n".encode() + body
