@@ -8,9 +8,12 @@ from typing import Any
 
 import pytest
 from langchain.agents import create_agent
+from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain_core.messages import AIMessage
 from langchain_core.tools import tool
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.types import Command
 from langsmith import Client, traceable
 from langsmith.run_helpers import tracing_context
 
@@ -30,7 +33,7 @@ from langchain_judges.rows.documents import context_in
 from langchain_judges.rows.fields import plain_row
 from langchain_judges.rows.texts import CONVERSATION
 from tests.cases import for_each
-from tests.fakes import FakeChatModel
+from tests.fakes import FakeChatModel, FakeToolModel, unfenced
 from tests.judges import answer
 from tests.langsmith_server import LangSmithServer, now
 from tests.test_annotation_queue import says
@@ -320,6 +323,37 @@ def test_calls_of_agents_below_an_agent_stand_once_within_the_call_that_asked_th
     marks = re.findall(r"<((?:call|result|final)[\w-]*?)(?:-by-boss)?-\w+>", model.prompts[0])
     below = [f"{kind}-{n}-of-add" for n in (2, 3) for kind in ("call", "result")]
     assert marks == ["call-1-of-ask_math", *below, "result-1-of-ask_math", "final-answer"]
+
+
+def test_a_run_that_resumes_after_an_approval_is_judged_by_what_the_user_asked(server):
+    @tool
+    def pay(amount: int) -> str:
+        """Pay."""
+        return f"Paid {amount}."
+
+    def paying(amount):
+        return AIMessage("", tool_calls=[{"name": "pay", "args": {"amount": amount}, "id": "1"}])
+
+    asks: Any = HumanInTheLoopMiddleware(interrupt_on={"pay": True})
+    model = FakeToolModel(replies=[AIMessage("Hello."), paying(7), AIMessage("Done.")])
+    agent: Any = create_agent(model, [pay], checkpointer=InMemorySaver(), middleware=[asks])
+    thread: Any = {"configurable": {"thread_id": "1"}}
+    client = Client(api_url=server.url, api_key="x", info=server.info)
+    for said in ("Hi", "Pay 7"):
+        agent.invoke({"messages": [("user", said)]}, thread)
+    with tracing_context(enabled=True, client=client, project_name=PROJECT):
+        agent.invoke(Command(resume={"decisions": [{"type": "approve"}]}), thread)
+    client.flush()
+    judge, model = unsure()
+    watch_project(client, judge, PROJECT)
+    request, response = unfenced(model.prompts[0]).split("[response]")
+    places = [request.find(said) for said in ("Hi", "Hello.", "Pay 7", '"approve"')]
+    assert places == sorted(places)
+    assert places[0] > 0
+    assert re.findall(r"\[([a-z-]+)", response.split("[/response]")[0]) == MARKS_OF_PAY
+
+
+MARKS_OF_PAY = ["call-of-pay", "result-of-pay", "final-answer"]
 
 
 def test_both_sides_of_a_comparison_have_their_steps(experiment, server):

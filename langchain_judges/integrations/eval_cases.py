@@ -177,8 +177,10 @@ class CaseReader:
         asked = fields.asked_in(*self._done(row)) if holds_nothing(row.inputs) else None
         none = NO_TASK if row.inputs is None and row.called and self.kind == "item" else None
         said = asked or none or fields.task_in(row.inputs, own.input)
+        if before := fields.asked_before(row.inputs, *self._done(row)):
+            said = [*before, *record.as_messages(said)]
         task = with_attachments(said, row.attachments)
-        text: Any = None if self._judges_source else work_in(*self._done(row), task=task)
+        text: Any = None if self._judges_source else work_in(*self._done(row), task=before or task)
         source = self._source(row)
         read = {"input": (row.inputs, said), "output": (row.outputs, text)}
         named = self._variables(row.reference, row.outputs, row.inputs)

@@ -21,7 +21,7 @@ from langchain_judges.rows import record as records
 from langchain_judges.rows.documents import context_in, context_of, documents_on
 from langchain_judges.rows.media import media_in
 from langchain_judges.rows.notes import row_notes
-from langchain_judges.rows.texts import CONVERSATION, PlainText, readable
+from langchain_judges.rows.texts import CONVERSATION, Message, PlainText, readable
 from langchain_judges.rows.work import outputs_of, part_of, shown_messages, shown_text, work_of_part
 from langchain_judges.verdict import NOTES, Notes
 
@@ -173,6 +173,20 @@ def task_in(value: object, source: lookup.TextSource = None) -> PlainText:
     """
     part = part_of(value, "input", source)
     return shown_messages(records.record_in(part), "input") or shown_text(part, "input")
+
+
+def asked_before(inputs: object, outputs: object, source: lookup.TextSource) -> list[Message]:
+    """All that was said in outputs until the user's last message, if a run resumed there.
+
+    The inputs of such a run are a command with an answer to an interrupt.
+    """
+    given = data.plain_data(inputs)
+    own = given.get("input", given) if isinstance(given, Mapping) else {}
+    is_command = isinstance(own, Mapping) and own.keys() == records.COMMAND
+    if not is_command or own["resume"] is None:
+        return []
+    record = records.record_in(part_of(outputs, "output", source))
+    return record[: max((n for n, m in enumerate(record, 1) if m["role"] == "user"), default=0)]
 
 
 def asked_in(outputs: object, source: lookup.TextSource = None) -> PlainText | None:

@@ -113,6 +113,9 @@ def record_row(value: Any) -> object:
     return opened(data.plain_data(dict(value) if hasattr(value, "keys") else value))
 
 
+COMMAND = {"graph", "update", "resume", "goto"}  # of LangGraph
+
+
 def opened(value: object) -> object:
     """A model of the user's as its dump, a run that is JSON as a run, a result as its state.
 
@@ -126,7 +129,7 @@ def opened(value: object) -> object:
         return as_object(value)
     if "status_code" in fields and first_reply(fields.get("body"))[1]:
         return fields["body"]  # of OpenAI's batches
-    if fields.keys() == {"graph", "update", "resume", "goto"}:  # of LangGraph, a command
+    if fields.keys() == COMMAND:
         return fields["update"] if fields["resume"] is None else fields["resume"]
     if fields.keys() != {"value", "interrupts"}:
         return value
