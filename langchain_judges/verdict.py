@@ -7,9 +7,10 @@ carry them unchanged.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, NotRequired, get_args
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Annotated, Any, Literal, NotRequired, get_args
 
+from annotated_types import Ge, Le
 from typing_extensions import TypedDict
 
 Preference = Literal["A", "B", "tie"]
@@ -23,6 +24,9 @@ PREFERENCE_WORDS: Mapping[Preference, str] = {
     "B": "B is better",
     "tie": "A tie",
 }
+
+# From 0 to 1.
+_Share = Annotated[float, Ge(0), Le(1)]
 
 # A judge's answer about one text: 0 and 1, a grade, or a word.
 Label = int | float | str
@@ -196,8 +200,8 @@ class Usage(_Counts):
 class _Judgment(TypedDict):
     """The part of a verdict that judges of either kind give."""
 
-    score: float | None
-    confidence: float | None
+    score: _Share | None
+    confidence: _Share | None
     confidence_source: ConfidenceSource
     rationale: str
     failures: list[Failure]
@@ -300,6 +304,10 @@ def not_labelled(failures: Sequence[Failure], usage: Usage, rationale: str = "")
         "usage": usage,
         "recalled": [],
     }
+
+
+# The verdict without an answer, by what a judge takes.
+WITHOUT_ANSWER: Mapping[str, Callable[..., Any]] = {"pair": not_judged, "item": not_labelled}
 
 
 def why_not(failures: Sequence[Failure], lost: str = "") -> str:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import math
 import os
 import sqlite3
 from collections.abc import Callable
@@ -249,3 +250,70 @@ def test_a_fault_in_the_code_of_a_writer_is_its_own():
     assert [(each["unit"], each["reason"]) for each in best["failures"]] == [
         ("sample 1", "internal_error")
     ]
+
+
+SCORED = {"label": 1, "score": 1.0, "rationale": "r", "failures": []}
+# What a runnable returns that is no verdict, and what is told of it.
+NO_VERDICTS: dict[str, tuple[Any, str]] = {
+    "bare": ({"label": 1, "score": 1}, "verdict: Field required"),
+    "openevals": ({"key": "k", "score": True, "comment": "c"}, "verdict: Field required"),
+    "text": ("1", "result: Input should be a valid dictionary"),
+    "number": (0.7, "result: Input should be a valid dictionary"),
+    "text within": ({"verdict": "good"}, "verdict: Input should be"),
+    "of a pair": ({"verdict": {"preference": "A", "score": 1.0}}, "label: Field required"),
+    "label": ({"verdict": {**SCORED, "label": ["a"]}}, "label: Input should be"),
+    "failures": ({"verdict": {**SCORED, "failures": ["x"]}}, "failures: Input should be"),
+    "usage": ({"verdict": {**SCORED, "usage": {"calls": 1}}}, "usage: Field required"),
+    "recalled": ({"verdict": {**SCORED, "recalled": "x"}}, "recalled: Input should be"),
+    **{
+        f"{field} {share}": ({"verdict": {**SCORED, field: share}}, f"{field}: Input should be")
+        for field in ("score", "confidence")
+        for share in (5.0, -1, math.inf, math.nan, "good")
+    },
+}
+ABSTAINS: dict[str, Any] = {"verdict": {"label": None, "score": None}}
+VERDICTS: dict[str, Any] = {
+    "whole": {"verdict": SCORED},
+    "least": {"verdict": {"label": "yes"}},
+    "bool": {"verdict": {"label": True, "score": True}},
+    "more": {"verdict": {**SCORED, "own": 1}, "other": 2},
+}
+# Where the results of a runnable come in, and the verdict that is made of one.
+ROWS_OF_ONE = [{"input": "q", "output": "a", "expected": "a"}]
+TAKERS: dict[str, Any] = {
+    "many": lambda mine: next(iter(judge_many(mine, ROWS_OF_ONE)))["verdict"],
+    "evaluator": lambda mine: as_evaluator(mine)(inputs="q", outputs="a")["metadata"],
+    "member": lambda mine: create_jury([mine, judge(lambda _: {"verdict": SCORED})]).invoke(
+        ROWS_OF_ONE[0]
+    )["verdict"],
+}
+
+
+@for_each("taker", TAKERS)
+@for_each("given", NO_VERDICTS)
+def test_a_runnable_that_returns_no_verdict_judges_nothing_and_is_told_what_to_return(taker, given):
+    result, said = NO_VERDICTS[given]
+    verdict = TAKERS[taker](judge(lambda _: result))
+    [failure, *_] = verdict["failures"]
+    assert verdict["label"] is None
+    assert (failure["step"], failure["reason"]) == ("judge", "internal_error")
+    assert failure["detail"].startswith(f"the judge returns no verdict: {said}")
+    assert "a judge returns {'verdict': {…}}" in failure["detail"]
+
+
+@for_each("taker", ["many", "evaluator"])
+@for_each("given", VERDICTS)
+def test_a_verdict_of_a_runnable_need_not_be_whole(taker, given):
+    verdict = TAKERS[taker](judge(lambda _: VERDICTS[given]))
+    assert (verdict["label"], verdict["failures"]) == (VERDICTS[given]["verdict"]["label"], [])
+
+
+@for_each("taker", TAKERS)
+def test_a_runnable_that_gives_no_answer_says_so_where_it_gives_no_reason(taker):
+    verdict = TAKERS[taker](judge(lambda _: ABSTAINS))
+    assert verdict["failures"][0]["reason"] == "cannot_assess"
+
+
+def test_a_run_ends_where_no_row_gets_a_verdict_from_a_runnable():
+    with pytest.raises(RepeatedFailureError, match="the judge returns no verdict"):
+        collect(judge(lambda _: {"score": 1}), ROWS, "sync")

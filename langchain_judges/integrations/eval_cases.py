@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from itertools import takewhile
 from threading import Lock
-from typing import Any, NamedTuple, NotRequired, Unpack
+from typing import Any, NamedTuple, NotRequired, Unpack, cast
 
 from langchain_core.runnables import RunnableConfig
 from langsmith.schemas import Run
@@ -17,7 +17,7 @@ from typing_extensions import TypedDict
 
 from langchain_judges import errors, lazy
 from langchain_judges import verdict as verdicts
-from langchain_judges.asking import effects, failures
+from langchain_judges.asking import failures
 from langchain_judges.integrations.right_answers import ReferenceReader, fields_returned
 from langchain_judges.methods import describe
 from langchain_judges.methods.rubric import criteria, replies
@@ -414,11 +414,10 @@ async def judge_case(
     # A judge of ours tells what lacks by the columns that the notes know.
     hidden = () if hasattr(describe.unwrapped(judge), "fields_named") else (NOTES,)
     row = {name: value for name, value in case.items() if name not in hidden}
-    outcome: JudgmentResult = await effects.Effect.of(judge, "invoke", row, config)
-    told: Any = verdicts.noted(outcome["verdict"], Notes.of(case))
-    outcome = {**outcome, "verdict": told}
-    of_row = not isinstance(case.get("rubric"), str | None)
-    return {**outcome, "of_row": True} if of_row else outcome
+    found = await describe.judgment_of(judge, describe.kind_of(judge), row, config)
+    told = verdicts.noted(found["verdict"], Notes.of(case))
+    of_row = {} if isinstance(case.get("rubric"), str | None) else {"of_row": True}
+    return cast("JudgmentResult", {**found, "verdict": told, **of_row})
 
 
 async def outcome_or_refusal(
@@ -449,8 +448,9 @@ def criteria_of(outcome: JudgmentResult, key: str) -> list[replies.CriterionScor
 
 def error_verdict(judge: Judge, exc: errors.JudgeError) -> CaseVerdict:
     """The verdict of a row that failed before it was judged."""
-    undecided = verdicts.not_labelled if describe.kind_of(judge) == "item" else verdicts.not_judged
-    return undecided([failures.failure_of(exc, "judge")], verdicts.no_usage())
+    without = verdicts.WITHOUT_ANSWER[describe.kind_of(judge)]
+    verdict: CaseVerdict = without([failures.failure_of(exc, "judge")], verdicts.no_usage())
+    return verdict
 
 
 _SHOWN = {"preference", "label", "confidence", "confidence_source", "flipped"}

@@ -13,7 +13,7 @@ from langchain_judges.errors import OptionError
 from langchain_judges.methods import declaration, ensemble, ensemble_options, items, pairs
 from langchain_judges.options import Owner, Rule, Share, factory
 from langchain_judges.rows.checks import Kind
-from langchain_judges.verdict import decision
+from langchain_judges.verdict import WITHOUT_ANSWER, decision
 
 
 class Cascade(ensemble_options.Combination):
@@ -137,7 +137,8 @@ class CascadeSteps:
             emit("opinion", "ask", stages[-1])
             if self._decides(stages):
                 break
-        parts = {"subscores": answer.subscores} if self.kind == "item" else {}
+        found = answer.subscores if self._decides(stages) else []
+        parts = {"subscores": found} if self.kind == "item" else {}
         return {"stages": stages, **parts, **self._decided(stages, answer.verdict, account)}
 
     def _decides(self, stages: Sequence[Stage]) -> bool:
@@ -156,18 +157,12 @@ class CascadeSteps:
         if not self._decides(stages):
             unsure = Problem("unsure", "; ".join(map(_how_sure, stages)))
             account.fail([unsure.failure("decide", "")])
-            nothing: Update = {"subscores": []} if self.kind == "item" else {}
-            return {"verdict": ensemble.unjudged(self.kind, account), "stage": None, **nothing}
+            return {"verdict": WITHOUT_ANSWER[self.kind](**account.booked), "stage": None}
         place = f"{len(stages)} of {len(self.members)}"
         rationale = f"Decided by {last['member']} ({place}). {last['rationale']}".strip()
         is_judged = decision(last) is not None
         return {
-            "verdict": {
-                **ensemble.unjudged(self.kind, account),
-                **answer,
-                **account.booked,
-                "rationale": rationale,
-            },
+            "verdict": {**answer, **account.booked, "rationale": rationale},
             "stage": last["member"] if is_judged else None,
         }
 

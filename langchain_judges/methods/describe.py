@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from typing import Any
 
-from langchain_core.runnables import Runnable
+from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.base import RunnableBindingBase
+from pydantic import TypeAdapter, ValidationError
 from pydantic_core import SchemaError
+from typing_extensions import TypedDict
 
+from langchain_judges import verdict as verdicts
+from langchain_judges.asking.effects import Effect
 from langchain_judges.asking.question import run_of
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.shown import Memory, is_memory
 from langchain_judges.methods.declaration import WORDS
-from langchain_judges.rows.checks import Kind, kind_in
+from langchain_judges.rows.checks import Kind, RowKind, kind_in
 
 
 def layers_of(runnable: object) -> Iterator[Any]:
@@ -154,6 +158,41 @@ def kind_of(judge: Any) -> Kind:
     if kind == "pair" or kind == "item":
         return kind
     raise OptionError(WORDS["no_kind"].format(sorted(fields) or "no fields"))
+
+
+class _Result(TypedDict):
+    verdict: dict[str, Any]
+
+
+_form = cache(TypeAdapter[Any])
+
+
+async def judgment_of(
+    judge: Runnable[Any, Any], kind: RowKind, row: object, config: RunnableConfig | None = None
+) -> Mapping[str, Any]:
+    """The outcome of a judge; that of a runnable of somebody else's with a whole verdict."""
+    result = await Effect.of(judge, "invoke", row, config)
+    if kind == "task" or hasattr(unwrapped(judge), "fields_named"):  # a writer, a judge of ours
+        return result  # type: ignore[no-any-return]
+    form: Any = verdicts.Verdict if kind == "pair" else verdicts.LabelVerdict
+    field = "preference" if kind == "pair" else "label"
+    without = verdicts.WITHOUT_ANSWER[kind]
+    blank: Any = {**without([], verdicts.no_usage()), "rationale": ""}
+    del blank[field]
+    failure: Any = {"step": "judge", "unit": "", "reason": "internal_error"}
+    try:
+        said = _form(_Result).validate_python(result)["verdict"]
+        given = {name: part for name, part in said.items() if part is not None or name == field}
+        found = _form(form).validate_python({**blank, **given})
+    except ValidationError as exc:
+        wrong = exc.errors()[0]
+        place = wrong["loc"][0] if wrong["loc"] else "result"
+        failure["detail"] = WORDS["no_verdict"].format(place=place, **wrong)
+        return {"verdict": without([failure], verdicts.no_usage())}
+    if found[field] is None and not found["failures"]:
+        failure |= {"reason": "cannot_assess", "detail": "it gave no answer"}
+        found["failures"] = [failure]
+    return {**result, "verdict": {**said, **found}}
 
 
 def fingerprint_of(judge: Runnable[Any, Any]) -> dict[str, Any]:

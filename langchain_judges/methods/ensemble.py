@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, cast
 from langchain_core.runnables import Runnable
 
 from langchain_judges import verdict as verdicts
-from langchain_judges.asking.effects import Effect, Update
+from langchain_judges.asking.effects import Update
 from langchain_judges.asking.failures import ends_the_run, failure_of, is_bug
 from langchain_judges.asking.models import plain_model
 from langchain_judges.asking.question import Account, Booking
@@ -134,28 +134,24 @@ async def ask_member(
         Exception: A bug in a member, as it was raised.
     """
     judge = member.judge
-    field = "preference" if kind == "pair" else "label"
     try:
-        result = await Effect.of(judge, "invoke", row, {"run_name": member.name})
+        result = await describe.judgment_of(judge, kind, row, {"run_name": member.name})
     except Exception as exc:  # a judge of any kind may raise anything: only it is lost
         if ends_the_run(exc) or is_bug(exc):
             raise
-        verdict: dict[str, Any] = {field: None, "failures": [failure_of(exc, "ask")]}
-        result = {}
-    else:
-        verdict = result["verdict"]
-    fields = (field, "score", "confidence", *(["flipped"] if kind == "pair" else []))
+        failed: Any = verdicts.WITHOUT_ANSWER[kind]([failure_of(exc, "ask")], verdicts.no_usage())
+        result = {"verdict": failed}
+    verdict: dict[str, Any] = result["verdict"]
     failures: list[Any] = [
         {**failure, "unit": f"{member.name}: {failure['unit']}".removesuffix(": ")}
         for failure in verdicts.failures_in(verdict)  # how the row was read is said once
     ]
-    usage = verdict.get("usage") or verdicts.no_usage()
+    usage: verdicts.Usage = verdict["usage"]
     steps = {f"{member.name}: {step}": cost for step, cost in usage["by_step"].items()}
     account.bookings.append(Booking(failures, {**usage, "by_step": steps}))
     opinion: Any = {
         "member": member.name,
-        **{name: verdict.get(name) for name in fields},
-        "rationale": verdict.get("rationale") or "",
+        **{name: verdict[name] for name in Opinion.__annotations__ if name in verdict},
         "calls": usage["calls"],
     }
     return MemberJudgment(opinion, verdict, result.get("subscores") or [])
@@ -166,12 +162,6 @@ def row_of(kind: Kind, state: Mapping[str, Any]) -> dict[str, object]:
     more = {name: state.get(name) for name in ("id", "group", "family")}
     row = {**pairs.pair_of(state), **more} if kind == "pair" else items.item_of(state)
     return {name: value for name, value in row.items() if value is not None}
-
-
-def unjudged(kind: Kind, account: Account, rationale: str = "") -> dict[str, Any]:
-    """A verdict without an answer, as judges of pairs or of single texts give it."""
-    verdict: Any = verdicts.not_judged if kind == "pair" else verdicts.not_labelled
-    return dict(verdict(**account.booked, rationale=rationale))
 
 
 class CombinedGraph(JudgeGraph):

@@ -14,6 +14,7 @@ from pydantic import AfterValidator
 from langchain_judges import verdict
 from langchain_judges.asking.effects import Update, emit, gather
 from langchain_judges.asking.question import Account
+from langchain_judges.asking.reading import Problem
 from langchain_judges.errors import OptionError
 from langchain_judges.methods import declaration, ensemble, items, pairs
 from langchain_judges.methods.ensemble_options import Combination, MembersLike, Opinion
@@ -135,12 +136,6 @@ class Ballots:
         return ""
 
     @property
-    def undecided(self) -> verdict.Failure:
-        """Why there is no majority."""
-        detail = f"no answer has more than half of the members: {self.votes}"
-        return {"step": "merge", "unit": "", "reason": "no_majority", "detail": detail}
-
-    @property
     def votes(self) -> str:
         """Every member's answer, in one line that does not depend on their order."""
         sides: dict[str, list[str]] = {}
@@ -169,16 +164,18 @@ def verdict_of(
             empty: totals from 0 to 1.
         account: Of the row.
     """
-    if ballots.lost:
-        return ensemble.unjudged(kind, account, verdict.why_not(account.failures, ballots.lost))
+    without = verdict.WITHOUT_ANSWER[kind]
+    if lost := ballots.lost:
+        return dict(without(**account.booked, rationale=verdict.why_not(account.failures, lost)))
     answer, score = _preferred(ballots) if kind == "pair" else _jury_label(ballots, scale)
     if answer is None:
-        account.fail([ballots.undecided])
-        return ensemble.unjudged(kind, account, f"Not judged: {ballots.undecided['detail']}.")
+        undecided = f"no answer has more than half of the members: {ballots.votes}"
+        account.fail([Problem("no_majority", undecided).failure("merge", "")])
+        return dict(without(**account.booked, rationale=f"Not judged: {undecided}."))
     flips = {each.get("flipped") for each in ballots.saying(answer)}
     both = {"flipped": None if None in flips else True in flips} if kind == "pair" else {}
     return {
-        **ensemble.unjudged(kind, account, ballots.rationale(answer)),
+        **without(**account.booked, rationale=ballots.rationale(answer)),
         **both,
         "preference" if kind == "pair" else "label": answer,
         "score": score,

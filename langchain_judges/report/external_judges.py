@@ -19,7 +19,7 @@ from langchain_judges.rows.checks import KNOWN_NAMES, SIDES, label_place, read_l
 from langchain_judges.rows.columns import columns_of
 from langchain_judges.rows.data import as_json, is_nothing, plain_data
 from langchain_judges.runs import row_reader, table_form
-from langchain_judges.verdict import POINTS, Failure, Label, no_usage, not_judged, not_labelled
+from langchain_judges.verdict import POINTS, WITHOUT_ANSWER, Failure, Label, no_usage
 
 Table = Iterable[Mapping[str, Any]]
 
@@ -347,7 +347,7 @@ def _in_orders(name: str, both: Sequence[Any], rule: OrderRule) -> dict[str, Any
 def _verdict(name: str, answer: Label | None, *, pairs: bool) -> dict[str, Any]:
     """A row of a run with this answer alone."""
     failed = Failure(step="judge", unit="", reason="empty", detail="no answer")
-    empty = (not_judged if pairs else not_labelled)([failed][answer is not None :], no_usage())
+    empty = WITHOUT_ANSWER["pair" if pairs else "item"]([failed][answer is not None :], no_usage())
     said = {"preference": answer, "score": POINTS.get(answer)}
     if not pairs:
         said = {"label": answer, "score": answer if isinstance(answer, int | float) else None}

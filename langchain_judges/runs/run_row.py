@@ -155,8 +155,7 @@ def outcome_without(
     """The outcome of a row that was not judged, by its failure."""
     if row.kind == "task":
         return {"text": None, "failures": [failure], "usage": usage or verdict.no_usage()}
-    without = verdict.not_labelled if row.kind == "item" else verdict.not_judged
-    return {"verdict": without([failure], usage or verdict.no_usage())}
+    return {"verdict": verdict.WITHOUT_ANSWER[row.kind]([failure], usage or verdict.no_usage())}
 
 
 def result_row(

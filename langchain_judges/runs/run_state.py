@@ -341,7 +341,7 @@ class RunState:
                 return {key: state.values[key] for key in names if key in state.values}
         if self._phases and isinstance(judge, JudgeGraph):
             return await judge.in_phases(data, config, self._phases)
-        return cast("Mapping[str, object]", await effects.Effect.of(judge, "invoke", data, config))
+        return await describe.judgment_of(judge, row.kind, data, config)
 
     def _keep(self, row: run_row.RunRow, outcome: Mapping[str, object]) -> run_row.ResultRow:
         """Store the result of a row and count it."""

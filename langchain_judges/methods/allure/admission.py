@@ -21,9 +21,10 @@ from langchain_judges.memory.shown import Memory
 from langchain_judges.methods.allure import held_out
 from langchain_judges.methods.allure import state as states
 from langchain_judges.methods.allure.state import AuditedExample, AuditState, VerdictsById, Waiting
+from langchain_judges.methods.describe import judgment_of
 from langchain_judges.methods.items import item_of
 from langchain_judges.rows import checks, texts
-from langchain_judges.verdict import Item, Label, LabelVerdict, no_usage, not_labelled
+from langchain_judges.verdict import Item, Label, LabelVerdict
 
 # Most trials of a round: a batch, its halves, quarters and eighths.
 TRIALS = 15
@@ -43,10 +44,6 @@ def touched(items: Sequence[Item], families: set[str | None], everywhere: bool) 
         return []
     fitting = {None, "", *families}
     return [item for item in items if everywhere or item.get("family") in fitting]
-
-
-# What a verdict of another runnable may leave out.
-_BLANK = {**not_labelled([], no_usage()), "rationale": ""}
 
 
 @dataclass(frozen=True)
@@ -73,8 +70,7 @@ class Audited:
         judge = self.judge
 
         async def ask() -> LabelVerdict:
-            output: Mapping[str, Any] = await Effect.of(judge, "invoke", item)
-            return cast("LabelVerdict", {**_BLANK, **output["verdict"]})
+            return cast("LabelVerdict", (await judgment_of(judge, "item", item))["verdict"])
 
         key = key_of("verdict", self.mark, version, item["id"], item)
         verdict = await self.paid.once(key, ask)
