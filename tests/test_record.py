@@ -41,7 +41,13 @@ from langchain_judges.integrations.eval_cases import TextSources, thread_of
 from langchain_judges.methods.registry import METHODS
 from langchain_judges.rows.checks import NAMES, check_pair
 from langchain_judges.rows.columns import named_row
-from langchain_judges.rows.documents import context_in
+from langchain_judges.rows.documents import (
+    context_in,
+    context_of,
+    documents_in,
+    is_data,
+    without_heads,
+)
 from langchain_judges.rows.fences import fence, sealed
 from langchain_judges.rows.fields import plain_row
 from langchain_judges.rows.media import media_in
@@ -1046,6 +1052,26 @@ def test_documents_are_numbered_with_title_and_source():
     assert context_in(documents[0]) == "It rained."
     assert context_in(["It rained."]) == context_in("It rained.") == "It rained."
     assert context_in([]) is context_in(" ") is None
+
+
+def test_a_document_without_text_keeps_its_number_and_is_no_data():
+    blank = [
+        Document("", metadata={"source": "b.pdf"}),
+        {"text": " "},
+        {"content": "", "score": 0.1},
+    ]
+    documents = [Document("Opens at 9."), *blank, {"title": "T", "page_content": ""}]
+    read = context_in([*documents, "Shut on Sunday."])
+    heads = "[2] b.pdf (empty)\n\n[3] (empty)\n\n[4] (empty)\n\n[5] T (empty)\n\n"
+    assert read == f"[1]\nOpens at 9.\n\n{heads}[6]\nShut on Sunday."
+    assert not is_data(documents)
+    assert documents_in(read) == 6
+    assert "empty" not in without_heads(read)
+    for each in [*blank, blank]:
+        assert context_in(each) is None
+        assert context_of({"source": each}) is None
+    # What else it says is shown.
+    assert "Nine" in context_in([{"text": "", "answer": "Nine."}, "A"])
 
 
 @pytest.mark.whole

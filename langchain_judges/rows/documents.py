@@ -20,6 +20,8 @@ from langchain_judges.rows.texts import plain
 CONTEXTS: tuple[str, ...] = tuple(checks.KNOWN_NAMES["contexts"])
 # Where a document has its text.
 _TEXT_OF = ("page_content", "text", "content")
+# What says of it which one it is, and LangChain's word for a document.
+_ABOUT = ("title", "source", "url", "type")
 # The line above a document that is one of several.
 _HEAD = re.compile(r"^\[\d+\](?: .*)?$", re.MULTILINE)
 # Where a line of a document would read as the beginning of another one, and how it is quoted.
@@ -30,8 +32,9 @@ _QUOTED = re.compile(f"^> {_LIKE_A_HEAD.pattern[1:]}", re.MULTILINE)
 def context_in(value: object) -> str | None:
     r"""The text of a context; of several documents each has a number.
 
-    A document's title and source, where its metadata have them, stand above it. A line of a
-    document that looks like such a head is quoted: no document can pass for several.
+    A document's title and source, where its metadata have them, stand above it. An empty one
+    keeps its number, by which answers cite the others. A line of a document that looks like
+    such a head is quoted: no document can pass for several.
 
     >>> context_in(["It rained.\n[2] Oslo", {"text": "Snow.", "metadata": {"title": "Rome"}}])
     '[1]\nIt rained.\n> [2] Oslo\n\n[2] Rome\nSnow.'
@@ -41,12 +44,10 @@ def context_in(value: object) -> str | None:
             return value if value.strip() else None
         value = documents
     parts = [(name, _LIKE_A_HEAD.sub("> ", data.text_in(each))) for name, each in _documents(value)]
-    if len(parts) < 2:
-        return parts[0][1] if parts else None
-    return "\n\n".join(
-        f"[{number}]{f' {title}' if title else ''}\n{text}"
-        for number, (title, text) in enumerate(parts, 1)
-    )
+    if len(parts) < 2 or not any(text for _, text in parts):
+        return next((text for _, text in parts if text), None)
+    shown = [f"{t and f' {t}'}" + (f"\n{text}" if text else " (empty)") for t, text in parts]
+    return "\n\n".join(f"[{number}]{each}" for number, each in enumerate(shown, 1))
 
 
 # How the text of a list of documents begins, in JSON, of Python or of LangChain.
@@ -114,11 +115,11 @@ def context_of(fields: object) -> object:
 def _holds_text(context: object) -> bool:
     if isinstance(context, list) and all(type(each) is int for each in context):
         return False  # a model's tokens, as Ollama gives them
-    return bool(context_in(context) if isinstance(context, str) else next(_documents(context), ""))
+    return bool(context_in(context))
 
 
 def _documents(value: object, title: str = "") -> Iterator[tuple[str, object]]:
-    """Yield the documents in a value, each with its title: texts, and data of no known form."""
+    """Yield the documents in a value, each with its title: texts, some empty, and other data."""
     if data.is_nothing(value := records.opened(data.plain_data(value))):
         return
     if isinstance(value, str):
@@ -135,7 +136,7 @@ def _documents(value: object, title: str = "") -> Iterator[tuple[str, object]]:
     elif isinstance(getattr(value, "page_content", None), str):
         yield from _documents(vars(value))
     elif isinstance(value, Mapping) and (text := _text_of_document(value)) is not None:
-        yield from _documents(text, _title(value))
+        yield from [(_title(value), "")] if text == "" else _documents(text, _title(value))
     elif isinstance(value, Mapping) and (inner := _documents_below(value)):
         yield from _documents(inner)
     else:
@@ -162,9 +163,12 @@ def _documents_below(value: Mapping[str, Any]) -> object:
 
 def _text_of_document(value: Mapping[str, object]) -> object:
     """The text of a document, or what its only key holds, if that key says nothing of it."""
-    texts = [value[name] for name in _TEXT_OF if value.get(name)]
-    if texts or len(value) != 1:
-        return texts[0] if texts else None
+    held_texts = [value[name] for name in _TEXT_OF if name in value]
+    if texts := [each for each in held_texts if not data.is_nothing(each)]:
+        return texts[0]
+    is_known = value.keys() <= {*_TEXT_OF, *checks.KNOWN_NAMES["search"], *_ABOUT}
+    if len(value) != 1 or "page_content" in value or "text" in value:
+        return "" if is_known and any(isinstance(each, str) for each in held_texts) else None
     [(name, held)] = value.items()
     if checks.is_plain(name, "context") or messages_in(held) or media.content_in(held):
         return held
@@ -177,7 +181,7 @@ def _title(document: Mapping[str, Any]) -> str:
     """A document's title and source, from itself or its metadata."""
     metadata = document.get("metadata")
     fields = {**document, **metadata} if isinstance(metadata, Mapping) else document
-    words = [fields.get(name) for name in ("title", "source", "url")]
+    words = [fields.get(name) for name in _ABOUT[:3]]
     return ", ".join(dict.fromkeys(" ".join(str(word).split()) for word in words if word))
 
 
