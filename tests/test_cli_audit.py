@@ -17,6 +17,7 @@ from langchain_judges import FailureMemory
 from langchain_judges.cli import app
 from langchain_judges.cli.terminal import Terminal, read_key
 from langchain_judges.report.labelling import AnswerFile
+from langchain_judges.runs.results import locked
 from langchain_judges.testing import reply
 from langchain_judges.viewer.desks import ProposalDesk
 from tests.cases import for_each
@@ -90,6 +91,16 @@ def test_an_audit_stops_at_its_budget_and_a_higher_one_pays_for_the_rest_alone(a
     assert len(auditing.server.calls) == 12
     # Not the calls of the first round alone.
     assert "at most 30 calls" in " ".join(whole.stderr.split())
+
+
+def test_two_audits_do_not_pay_for_one_memory(auditing):
+    state = auditing.folder / "memory.audit"
+    state.touch()
+    with locked(state, state):
+        refused = auditing("", "--auditor", "labels")
+    assert (refused.exit_code, list(auditing.server.calls)) == (2, [])
+    assert "Another run is writing to" in refused.stderr
+    assert auditing("", "--auditor", "labels").exit_code == 0
 
 
 def test_an_audit_of_a_budget_in_dollars_needs_prices(auditing):

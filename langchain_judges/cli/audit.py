@@ -19,7 +19,7 @@ from langchain_judges.errors import OptionError, needs
 from langchain_judges.escaping import InertConsole, inert_json
 from langchain_judges.options import unknown_option
 from langchain_judges.report.labelling import AnswerFile
-from langchain_judges.rows.files import write_text
+from langchain_judges.rows.files import write_text, writing
 from langchain_judges.runs import sources, summary
 
 if TYPE_CHECKING:
@@ -210,6 +210,7 @@ def _run(  # noqa: PLR0913 - what a command was told, part by part
     from langchain_judges.methods.graph import is_unfinished
     from langchain_judges.methods.registry import load_judge
     from langchain_judges.runs.options import CallLimits
+    from langchain_judges.runs.results import locked
     from langchain_judges.runs.run_state import limiter_of
 
     memory = FailureMemory(path=path)
@@ -219,7 +220,10 @@ def _run(  # noqa: PLR0913 - what a command was told, part by part
     own = {name: value for name, value in metadata_of(judge).items() if name != "calls"}
     thread = key_of([items, own, marks])[:16]
     config = within_run({"configurable": {"thread_id": thread}}, RowInRun(limiter, 0))
-    with SqliteSaver.from_conn_string(f"{path}.audit") as saver:
+    state_file = Path(f"{path}.audit")
+    with writing(state_file):
+        state_file.touch(0o600)
+    with locked(state_file, state_file), SqliteSaver.from_conn_string(str(state_file)) as saver:
         loop = create_allure_audit(judge, memory, **options, checkpointer=saver)
         state = loop.get_state(config)
         step: Any = None  # goes on where the audit was interrupted

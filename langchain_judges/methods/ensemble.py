@@ -133,9 +133,8 @@ async def ask_member(
         JudgeError: The run was stopped, or the provider refuses the key.
         Exception: A bug in a member, as it was raised.
     """
-    judge = member.judge
     try:
-        result = await describe.judgment_of(judge, kind, row, {"run_name": member.name})
+        result = await describe.judgment_of(member.judge, kind, row, {"run_name": member.name})
     except Exception as exc:  # a judge of any kind may raise anything: only it is lost
         if ends_the_run(exc) or is_bug(exc):
             raise

@@ -156,8 +156,8 @@ def claim(descriptor: int, path: Path) -> None:
 
 
 @contextmanager
-def locked_folder(folder: Path, path: Path) -> Iterator[None]:
-    """Lock a folder for the run that writes `path`, while it is entered.
+def locked(place: Path, path: Path) -> Iterator[None]:
+    """Lock a file or a folder for the run that writes `path`, while it is entered.
 
     Raises:
         ResultsInUse: Another run has it.
@@ -165,7 +165,7 @@ def locked_folder(folder: Path, path: Path) -> Iterator[None]:
     if fcntl is None:  # Windows opens no folder
         yield
         return
-    descriptor = os.open(folder, os.O_RDONLY)
+    descriptor = os.open(place, os.O_RDONLY)
     try:
         claim(descriptor, path)
         yield

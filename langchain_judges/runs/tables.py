@@ -11,7 +11,7 @@ from pathlib import Path
 from langchain_judges.errors import OptionError, OutputError
 from langchain_judges.rows import checks, files, texts
 from langchain_judges.runs import book, run_row, sheets
-from langchain_judges.runs.results import line_of, locked_folder, read_receipt, write_receipt
+from langchain_judges.runs.results import line_of, locked, read_receipt, write_receipt
 
 _RECEIPT = "table"
 _KNOWN = ("id", *texts.READ, *checks.ANNOTATIONS)
@@ -93,7 +93,7 @@ class TableOut:
         """
         with ExitStack() as undo, files.writing(self._path):
             self._folder.mkdir(0o700, parents=True, exist_ok=True)
-            undo.enter_context(locked_folder(self._folder, self._path))
+            undo.enter_context(locked(self._folder, self._path))
             self._mark = mark
             if self._path.exists():
                 self._check()
