@@ -249,12 +249,8 @@ def within(rows: Sequence[TableRow]) -> tuple[list[TableRow], list[str]]:
 
     Every match and preference shows whole tables: one cell must not crowd out the others.
     """
-    cut: Any = [{key: _up_to_most(str(cell)) for key, cell in row.items()} for row in rows]
+    cut: Any = [{k: escaping.shortened(str(v), CELL_SIZE) for k, v in row.items()} for row in rows]
     return cut, [row["aspect"] for row, other in zip(rows, cut, strict=True) if row != other]
-
-
-def _up_to_most(cell: str) -> str:
-    return cell if len(cell) <= CELL_SIZE else f"{cell[: CELL_SIZE - 1]}…"
 
 
 def in_prompt(rows: Sequence[TableRow], order: Order = "AB") -> str:
