@@ -316,3 +316,10 @@ def test_a_member_with_a_budget_of_its_own_is_refused_before_any_reply_is_paid(m
     assert len(make(judges).members) == 2
     with pytest.raises(OptionError, match="give it to the whole judge"):
         make([judges[0], wrapped(judges[1])])
+
+
+def test_equal_totals_over_several_criteria_are_no_majority():
+    several = create_rubric_judge(FakeChatModel(), rubric={"Fit": "f?", "Tone": "t?"})
+    with pytest.raises(OptionError, match="equal totals over several criteria"):
+        create_jury([several, several])
+    assert create_jury([several, several], combine="mean")

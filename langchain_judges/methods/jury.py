@@ -131,9 +131,7 @@ class Ballots:
         if len(valid) < self.min_valid:
             share = f"{len(valid)} of {len(self.opinions)} members gave a verdict"
             return f"{share}, at least {self.min_valid} must"
-        if not self.weight_of(valid):
-            return "the members that gave a verdict weigh nothing"
-        return ""
+        return "" if self.weight_of(valid) else "the members that gave a verdict weigh nothing"
 
     @property
     def votes(self) -> str:
@@ -282,6 +280,8 @@ def build(options: Jury, members: MembersLike) -> ensemble.CombinedGraph:
     by_number = {"median"} if kind == "pair" else {"mean", "median"}
     if options.combine == "median" and options.weights is not None:
         raise OptionError("`weights` go with `combine='majority'` or `'mean'`")
+    if options.combine == "majority" and kind == "item" and not scale:
+        raise OptionError(declaration.WORDS["no_majority_of_totals"])
     if options.combine in by_number and not is_graded:
         raise OptionError(f"`combine={options.combine!r}` needs labels that are numbers")
     steps = JurySteps(options, jurors, kind, weights)
