@@ -18,12 +18,6 @@ Preference = Literal["A", "B", "tie"]
 
 # Preference for A as a number.
 POINTS: Mapping[object, float] = {"A": 1.0, "tie": 0.5, "B": 0.0}
-# Beginning of a rationale.
-PREFERENCE_WORDS: Mapping[Preference, str] = {
-    "A": "A is better",
-    "B": "B is better",
-    "tie": "A tie",
-}
 
 # From 0 to 1.
 _Share = Annotated[float, Ge(0), Le(1)]

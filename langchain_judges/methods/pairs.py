@@ -360,7 +360,7 @@ def order_verdict(
     sure = [e.probability for e in said.values() if probable and e.preference == preference]
     certain = [probability for probability in sure if probability is not None]
     reason = reason if isinstance(reason, str) else reason.get(preference, "")
-    words = [f"{verdicts.PREFERENCE_WORDS[preference]}."]
+    words = ["A tie." if preference == "tie" else f"{preference} is better."]
     if disagree(labels):
         each = [f"{label} ({ORDER_NAMES[o]})" for o, label in zip(said, labels, strict=True)]
         words.append(f"The orders disagree: {', '.join(each)}.")

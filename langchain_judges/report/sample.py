@@ -249,10 +249,8 @@ class Sample:
 
     def in_orders(self) -> tuple[list[Preference | None], list[Preference | None]]:
         """Answers of the judge with A first and with B first."""
-        return (
-            [row.by_order.get("AB") for row in self.rows],
-            [row.by_order.get("BA") for row in self.rows],
-        )
+        a_first, b_first = ([row.by_order.get(o) for row in self.rows] for o in ("AB", "BA"))
+        return a_first, b_first
 
     def part(self, places: Sequence[int]) -> Sample:
         """The sample of some of the rows."""

@@ -229,7 +229,9 @@ class RunState:
             return None
         if not row.problem and row.key not in self._files:
             if self._has_means():
-                self._start(row)
+                replies = self._files.replies_to(row.key)
+                self._active[row.index] = RowInRun(self.limiter, row.index, self.fail, replies)
+                self._first_rows.start(row.index)
             elif self._active:
                 return None
             else:
@@ -260,11 +262,6 @@ class RunState:
         if most is not None and most < each and not self.limiter.calls:
             return f"a row may need {each} calls, and the budget is {most}"
         return "the budget is spent"
-
-    def _start(self, row: run_row.RunRow) -> None:
-        replies = self._files.replies_to(row.key)
-        self._active[row.index] = RowInRun(self.limiter, row.index, self.fail, replies)
-        self._first_rows.start(row.index)
 
     def is_active(self, row: run_row.RunRow) -> bool:
         """Whether a row was started: it is neither stored nor already failed."""

@@ -14,7 +14,6 @@ import re
 import threading
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -27,6 +26,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from langchain_judges.asking.failures import place_of
 from langchain_judges.errors import ModelAccessError, OptionError
+from langchain_judges.memory.failure_memory import beside_loop
 from langchain_judges.methods import graph, lookups
 from langchain_judges.methods.declaration import JudgeOptions
 from langchain_judges.options import client_schema, described
@@ -115,8 +115,7 @@ class _CountingModel(FakeChatModel):
 
 def _in_a_loop(judge: graph.JudgeGraph, row: Any) -> Any:
     """The result of a judge in an event loop of its own."""
-    with ThreadPoolExecutor(1) as beside:  # in a notebook a loop runs in this thread
-        return beside.submit(asyncio.run, judge.ainvoke(row)).result()
+    return beside_loop(lambda: asyncio.run(judge.ainvoke(row)))
 
 
 class _Contract(SentPrompts):
