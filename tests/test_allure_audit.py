@@ -54,6 +54,7 @@ def test_the_loop_finds_audits_and_remembers_mistakes_until_none_are_left():
         "corrected": 0,
         "mode": None,
         "mode_meaning": None,
+        "scale": [0, 1],
         "source": "0w",
         "group": "house 0",
         "round": 1,

@@ -138,6 +138,32 @@ def test_examples_beyond_the_context_are_cut_visibly():
     assert verdict["label"] == 1
 
 
+@for_each(
+    ("scale", "labels", "is_shown"),
+    [
+        ([0, 1], (0, 1), True),
+        *[(own, labels, False) for own in ([0, 1], None) for labels in [range(6), range(-2, 3)]],
+        ([0, 1], (1, 0), False),
+        ([0, 1], (0, 1, 2), False),
+        (["0", "1"], (0, 1), True),
+        ([], tuple(range(6)), True),
+        ([], (1, 2, 3), False),
+    ],
+)
+def test_an_example_is_shown_to_judges_with_its_scale(scale, labels, is_shown):
+    lesson = {"input": "2 + 2?", "output": "It is 4.", "wrong": 0, "corrected": 1, "scale": scale}
+    judge = create_allure_judge(says("1"), memory=memory_of(lesson), rubric="-", labels=[*labels])
+    verdict = judge.invoke({"input": "3 + 3?", "output": "It is 6."})["verdict"]
+    assert bool(verdict["recalled"]) == is_shown
+    assert [each["reason"] for each in verdict["failures"]] == ["input_cut"] * (not is_shown)
+
+
+def test_examples_given_to_a_judge_are_on_its_scale():
+    lesson = {"input": "2 + 2?", "output": "It is 4.", "wrong": 0, "corrected": 1}
+    judge = create_allure_judge(says("1"), memory=[lesson], rubric="-", labels=[*range(6)])
+    assert judge.invoke({"input": "3 + 3?", "output": "It is 6."})["verdict"]["recalled"]
+
+
 def test_the_papers_settings_show_every_example_and_ask_for_the_label_alone():
     memory = memory_of(*(example(f"{n}", 0) for n in range(12)))
     model = says("1")

@@ -19,6 +19,22 @@ from tests.fakes import FakeChatModel
 from tests.judges import answer, of_method
 
 
+def test_an_example_with_an_image_is_left_out_with_a_note():
+    model = FakeChatModel(replies=lambda _: {"explanation": "e", "label": "1"})
+    lessons = [{"input": "draw", "output": "a cat", "label": 0}]
+    lessons += [{"input": "draw", "output": says([IN_PNG]), "label": 0}]
+    lessons += [{"input": says([IN_PNG]), "output": f"{mark_of(AT)}", "label": 0}]
+    judge = create_rubric_judge(model, rubric="Is it kind?", memory=lessons)
+    verdict = judge.invoke({"input": "draw a dog", "output": "here"})["verdict"]
+    assert len(verdict["recalled"]) == 1
+    assert "[image" not in model.prompts[0]
+    assert "2 of 3" in verdict["failures"][0]["detail"]
+
+
+def says(content):
+    return [{"role": "assistant", "content": content}]
+
+
 def image(name):
     return {"type": "image", "url": f"https://example.org/{name}.png"}
 

@@ -63,6 +63,7 @@ def example(n=0, **fields):
         "corrected": n % 2,
         "mode": 1 + n % 3,
         "mode_meaning": None,
+        "scale": [0, 1],
         "source": f"item {n}",
         "group": f"group {n // 2}",
         "round": 1 + n // 4,

@@ -39,6 +39,7 @@ class ExampleFields(TypedDict):
         mode: The failure mode, as the auditor named it.
         mode_meaning: What the mode means, in one sentence; None: the meaning of the paper's
             mode of that name, if any.
+        scale: The judge's labels, worst first; empty where they are not known.
         source: The id of the item it comes from.
         group: The group of that item; no item of the group recalls the example.
     """
@@ -52,6 +53,7 @@ class ExampleFields(TypedDict):
     corrected: verdict.Label
     mode: verdict.Label | None
     mode_meaning: str | None
+    scale: list[verdict.Label]
     source: str | None
     group: str | None
     round: int | None
@@ -190,6 +192,9 @@ def _check_labels(example: dict[str, object]) -> None:
             example[name] = int(label)
         elif not isinstance(label, str | int | float) and (name, label) != ("wrong", None):
             raise InputError(f"`{name}` must be a label (text or number), got {label!r}")
+    if example["scale"] is None:
+        # Who corrects 0 to 1 has, but for rare scales, the labels of a judge by default.
+        example["scale"] = [0, 1] if {example["wrong"], example["corrected"]} == {0, 1} else []
 
 
 def _check_output(output: object) -> None:

@@ -15,7 +15,9 @@ from langchain_judges.asking.effects import Effect
 from langchain_judges.memory.example import CALLED, MEANINGS, WORDS, Example, query_of, texts_of
 from langchain_judges.memory.recall import Recall, Recalled
 from langchain_judges.orders import NOUNS, Order, in_slots, naming
+from langchain_judges.rows.checks import typed_like
 from langchain_judges.rows.fences import fence
+from langchain_judges.rows.media import MEDIA_MARK
 from langchain_judges.verdict import Failure, Label, Pair
 
 if TYPE_CHECKING:
@@ -44,6 +46,18 @@ WORDING = hashlib.sha256(json.dumps([WORDS, MEANINGS]).encode()).hexdigest()
 def length_of(example: Example) -> int:
     """Characters that an example takes in a prompt, but for its tags."""
     return sum(map(len, _passages(example)))
+
+
+def has_media(example: Example) -> bool:
+    """Whether an example has images or other media, of which prompts show the names alone."""
+    return any(map(MEDIA_MARK.search, _passages(example)))
+
+
+def has_labels(example: Example, labels: Sequence[Label]) -> bool:
+    """Whether an example has labels of a judge, and the judge's scale where its own is known."""
+    said = {typed_like(labels, example[name]) for name in ("wrong", "corrected")} - {None}
+    scale = [typed_like(labels, label) for label in example["scale"] or labels]
+    return said <= {*labels} and scale == [*labels]
 
 
 def block(
@@ -174,7 +188,7 @@ class RecallReport(TypedDict):
     Attributes:
         ids: Ids of the examples shown, in order.
         left_out: Number of recalled examples that are not shown: there was no room, or they
-            carry labels that the judge does not have.
+            have another scale or media.
         leaked: Ids of shown examples that are the item itself or of its group
             (`allow_leak=True`).
         allow_leak: Whether such examples were allowed.
@@ -246,6 +260,7 @@ class Recaller:
             own = texts_of(query_of(item))
             size = sum(map(len, (own.task, *own.outputs, own.expected)))
             room = min(room, _CHARACTERS * (self.context - _RESERVED) - size)
+        examples = [each for each in examples if not has_media(each)]
         newest = self.how.kind == "all"
         chosen: list[Example] = []
         for example in reversed(examples) if newest else examples:
@@ -273,5 +288,5 @@ def cut_failures(report: RecallReport) -> list[Failure]:
         return []
     count = len(report["ids"]) + report["left_out"]
     cut = f"{report['left_out']} of {count} recalled examples are left out"
-    detail = f"{cut}: there is no room, or they carry other labels"
+    detail = f"{cut}: there is no room, or they have another scale or images"
     return [{"step": "recall", "unit": "examples", "reason": "input_cut", "detail": detail}]

@@ -323,7 +323,8 @@ class JudgeOptions(GraphOptions):
         how = values.get("recall")
         vectors = None if how else DeterministicFakeEmbedding(size=1)
         memory = FailureMemory(embeddings=vectors, recall=how or "all")
-        memory.remember(listed)
+        # They are on the scale of the judge that they are given to.
+        memory.remember([{"scale": [], **e} if isinstance(e, Mapping) else e for e in listed])
         return {**values, "memory": memory}
 
     def recaller(self, contexts: Sequence[int | None]) -> Recaller | None:

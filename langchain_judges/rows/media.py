@@ -22,7 +22,7 @@ _PARTS: dict[str, list[str]] = packaged(__package__, "names.yaml")["media_parts"
 _OF_PART: list[str] = packaged(__package__, "names.yaml")["of_part"]
 # MIME types by how base64 of them begins.
 _TYPE_BY_HEAD: dict[str, str] = packaged(__package__, "names.yaml")["media_heads"]
-_MEDIA_MARK = re.compile(r"\[(?:image|audio|video|file) [0-9a-f]{10}\]")
+MEDIA_MARK = re.compile(r"\[(?:image|audio|video|file) [0-9a-f]{10}\]")
 _ADDRESS = re.compile(r"(?:https?|gs|s3)://")
 _BASE64 = re.compile(r"[A-Za-z0-9+/_\r\n-]+={0,2}\s*")
 
@@ -125,12 +125,12 @@ def with_media(text: str, holder: object) -> str | list[str | dict[str, Any]]:
     Returns:
         The text itself if none of its marks has a block.
     """
-    if not _MEDIA_MARK.search(text):
+    if not MEDIA_MARK.search(text):
         return text
     blocks = {mark_of(block): block for block in media_in(holder)}
     content: list[str | dict[str, Any]] = []
     start = 0
-    for mark in _MEDIA_MARK.finditer(text):
+    for mark in MEDIA_MARK.finditer(text):
         if mark[0] in blocks:
             content += [_text_block(text[start : mark.end()]), standard(blocks[mark[0]])]
             start = mark.end()

@@ -270,7 +270,10 @@ class Admission:
 
 
 def example_of(
-    proposal: states.AuditProposal, decision: states.AuditDecision, meanings: Mapping[str, str]
+    proposal: states.AuditProposal,
+    decision: Mapping[str, Any],
+    meanings: Mapping[str, str],
+    scale: Sequence[Label],
 ) -> AuditedExample:
     """The example that a decision makes of a proposal, as a memory keeps it.
 
@@ -278,6 +281,7 @@ def example_of(
         proposal: What was audited.
         decision: What the auditor decided.
         meanings: What the failure modes of the audit mean, by name.
+        scale: The judge's labels, worst first.
     """
     item = proposal["item"]
     answers = checks.expected_answers(item)
@@ -286,15 +290,12 @@ def example_of(
         "input": texts.with_source(item["input"], item.get("source")),
         "output": texts.readable(item["output"]),
         "expected": answers[0] if len(answers) == 1 else answers or None,
-        "wrong": decision["wrong"],
         "corrected": decision["label"],
-        "mode": decision["mode"],
+        **{name: decision[name] for name in ("wrong", "mode", "round", "auditor", "note")},
         "mode_meaning": meanings.get(decision["mode"] or "") or None,
         "source": proposal["id"],
         "group": item.get("group"),
-        "round": decision["round"],
-        "auditor": decision["auditor"],
-        "note": decision["note"],
+        "scale": [*scale],
     }
 
 

@@ -77,14 +77,10 @@ def create_allure_audit(
     standard = auditors.standard_of(teaches)
     audit_by = auditors.resolve_auditor(options, labels, modes, log, standard)
     loop = Loop(memory, audited, everywhere, labels, options, checks, audit_by, modes)
+    own = {"check": checks.name, "modes": list(modes), "labels": list(labels)}
     marks = {
         "method": options.method,
-        "options": {
-            **options.as_json(),
-            "check": checks.name,
-            "modes": list(modes),
-            "labels": list(labels),
-        },
+        "options": {**options.as_json(), **own},
         "model": metadata.get("model") or {},
         "prompt_version": str(metadata.get("prompt_version", "")),
         "calls": 0,
@@ -248,7 +244,7 @@ class Loop(admission.Admission):
         effects.emit_each("decision", "audit", decisions)
         mistakes, right = admission.learnt_from(decided, self.options.right_share)
         examples = [
-            admission.example_of(proposal, decided[proposal["id"]], self.modes)
+            admission.example_of(proposal, decided[proposal["id"]], self.modes, self.labels)
             for proposal in proposals
             if proposal["id"] in {*mistakes, *right}
         ]

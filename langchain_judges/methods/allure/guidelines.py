@@ -21,7 +21,7 @@ from langchain_judges.asking.question import Account, Question, Reply, run_of
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.memory.example import Example
 from langchain_judges.memory.failure_memory import FailureMemory
-from langchain_judges.memory.shown import block
+from langchain_judges.memory.shown import block, has_media
 from langchain_judges.methods.allure import auditors, held_out, label_checks
 from langchain_judges.methods.allure.judge import ALLURE, create_allure_judge
 from langchain_judges.methods.allure.state import PROMPTS, WORDS, AuditItem, JudgeWorth
@@ -90,7 +90,8 @@ def draw_guidelines(
     if most < 1:
         raise OptionError(f"`most` must be at least 1, got {most!r}")
     plain: Any = create_allure_judge(model, **options)
-    examples, labels, config = memory.examples(), list(plain.options.labels), config or {}
+    labels, config = list(plain.options.labels), config or {}
+    examples = [each for each in memory.examples() if not has_media(each)]
     items = _held_out(examples, dev, labels)
     reply = run(_asked(plain, examples, most, items[0], config))
     if reply.data is None:  # nothing to try: dev is not paid for

@@ -17,7 +17,7 @@ from langchain_judges.asking.question import Account, Question
 from langchain_judges.asking.reading import Problem, check, lax_shape, shape_of
 from langchain_judges.memory.example import Example
 from langchain_judges.memory.recall import Recalled
-from langchain_judges.memory.shown import block, length_of
+from langchain_judges.memory.shown import block, has_labels, length_of
 from langchain_judges.methods import context, declaration, items
 from langchain_judges.methods.lookups import findings
 from langchain_judges.methods.rubric import claims, prompts, replies
@@ -174,9 +174,8 @@ class LabelSteps(replies.RubricSteps):
         """The examples that can be shown."""
         if self._is_whole(item):
             return super().fitting(item, recalled)
-        names = {str(name) for name in (None, *self.criteria(item)[0].names)}
-        own = [each for each in recalled if "output" in each]
-        known = [e for e in own if {str(e["wrong"]), str(e["corrected"])} <= names]
+        names = self.criteria(item)[0].names
+        known = [each for each in recalled if "output" in each and has_labels(each, names)]
         return self.recaller.fitting(known, item, partial(self._length, item))
 
     def _question(self, criteria: Sequence[Criterion], item: Item) -> Question:
