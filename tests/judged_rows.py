@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from typing import Any
+
+from langchain_judges.runs.summary import Summary
 from langchain_judges.verdict import no_usage
 
 
@@ -67,3 +71,11 @@ def texts_of(labels: list, **more: object) -> list[dict]:
         {"id": f"r{i}", "input": "q", "output": f"text {i}", "label": label, **more}
         for i, label in enumerate(labels)
     ]
+
+
+def answered(summary: Summary, counts: dict[str, int], category: str = "", **row: Any) -> Summary:
+    """The summary with more rows by answer."""
+    for answer in Counter(counts).elements():
+        summary.preferences[answer] += 1
+        summary.answers.append((answer, "", category, row.get("group")))
+    return summary

@@ -6,7 +6,6 @@ import json
 import math
 import random
 import re
-from collections import Counter
 from statistics import NormalDist
 from typing import Any
 
@@ -16,16 +15,18 @@ import pytest
 from langchain_judges import create_relative_judge, create_rubric_judge, judge_many, load_judge
 from langchain_judges.errors import JudgeError
 from langchain_judges.methods import create_jury
+from langchain_judges.metrics import rate
 from langchain_judges.report.compared_systems import Duel
 from langchain_judges.report.terminal import summary_table
 from langchain_judges.runs.summary import Summary, conclusion, is_unsettled
 from langchain_judges.testing import FakeChatModel
 from langchain_judges.verdict import no_usage
 from tests.cases import for_each
+from tests.judged_rows import answered
 
 
 def pairs(a: int, b: int, ties: int = 0) -> Summary:
-    return Summary(preferences=Counter({"A": a, "B": b, "tie": ties}))
+    return answered(Summary(), {"A": a, "B": b, "tie": ties})
 
 
 def wilson(count: Any, of: Any) -> tuple[Any, Any]:
@@ -38,8 +39,7 @@ def wilson(count: Any, of: Any) -> tuple[Any, Any]:
 
 def test_names_and_reasons_in_a_summary_are_text_and_no_markup():
     row = {"id": "[x](y)", "preference": "A", "score": 0.9, "rationale": "<b>\x1b[31m it `rm`"}
-    summary = pairs(2, 1)
-    summary.answers = Counter({("c|d", "A"): 2, ("e", "B"): 1})
+    summary = answered(answered(Summary(), {"A": 2}, "c|d"), {"B": 1}, "e")
     text = Duel(["<img src=x>", "a|b"], summary, [row]).markdown()
     assert not re.search(r"<img|<b>|\x1b|(?<!\\)[\[`]", text)
     assert r"a\|b" in text
@@ -55,8 +55,7 @@ def test_the_summary_of_a_pull_request_shows_a_judge_that_contradicts_itself():
 
 
 def test_a_pull_request_shows_each_category_and_the_clearest_pairs_of_each_system():
-    summary = pairs(2, 3)
-    summary.answers.update({("x", "A"): 2, ("x", "B"): 1, ("y", "B"): 2})
+    summary = answered(answered(Summary(), {"A": 2, "B": 1}, "x"), {"B": 2}, "y")
     duel = Duel(["v1", "v2"], summary)
     for n, score in enumerate((0.4, 0.1, 0.3)):
         verdict = {"preference": "B", "score": score, "rationale": f"because\n{n}"}
@@ -164,7 +163,7 @@ def test_a_position_that_one_order_leaves_open_settles_nothing():
 def test_pairs_in_both_orders_settle_beside_some_in_one():
     # Were all of 4 won by position, 26 of 30 remain: Wilson's interval begins at 70 %.
     for alone, settled in ((4, True), (15, False)):
-        summary = Summary(preferences=Counter(A=30), one_order=alone)
+        summary = answered(Summary(one_order=alone), {"A": 30})
         assert is_unsettled(summary) != settled
 
 
@@ -200,10 +199,39 @@ def test_sentences_are_those_of_an_independent_calculation_on_random_tables():
 
 
 def test_each_label_has_its_rate():
-    summary = Summary(preferences=Counter({"0": 10, "1": 50}), labels=60)
+    summary = answered(Summary(labels=60), {"0": 10, "1": 50})
     low, high = conclusion(summary)[0].split("; ")
     assert low.endswith("0 in 10 of 60 (17 %, 9–28 %)")
     assert high.startswith("1 in 50 of 60 (83 %, 72–91 %)")
+
+
+def test_rows_of_one_group_count_together():
+    best = [{**GOOD[n % 4], "prompt": f"q{n}", "group": f"g{n % 4}"} for n in range(100)]
+    for row in best[::4]:
+        row["chosen"], row["rejected"] = row["rejected"], row["chosen"]
+    run = judge_many(prefers("best"), best)
+    assert len([*run]) == 100
+    (sentence,) = run.decision()
+    assert "75 of 100 (75 %" in sentence
+    assert "not settled, as pairs of one `group`" in sentence
+    assert is_unsettled(run.summary)
+    apart = judge_many(prefers("best"), [{**row, "group": n} for n, row in enumerate(best)])
+    assert len([*apart]) == 100
+    assert apart.decision() == ["chosen is better in 75 of 100 (75 %, 66–82 %): settled."]
+
+
+def test_intervals_of_runs_are_those_of_the_metric_whatever_rows_share():
+    draw = random.Random(3)
+    for number in range(36):
+        lean, summary = [draw.random() for _ in range(draw.randrange(2, 12))], Summary()
+        places = [draw.randrange(len(lean)) for _ in range(draw.randrange(20, 80))]
+        sides = [draw.choices("AB", [lean[place], 1 - lean[place]])[0] for place in places]
+        for side, place in zip(sides, places, strict=True):
+            answered(summary, {side: 1}, group=place if number % 3 else None)
+        groups = places if number % 3 else None
+        low, high = rate([side == "A" for side in sides], groups=groups).interval or (0, 1)
+        assert summary.share("A").interval == (low, high)
+        assert is_unsettled(summary) == (max(low, 1 - high) <= 0.5)
 
 
 def test_totals_of_several_criteria_have_a_mean():

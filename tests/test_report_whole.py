@@ -25,7 +25,7 @@ from langchain_judges.report.overview import markdown, table_text
 from langchain_judges.runs.summary import Summary
 from langchain_judges.verdict import no_usage
 from tests.cases import for_each
-from tests.judged_rows import data_of, items_of, run_of, texts_of
+from tests.judged_rows import answered, data_of, items_of, run_of, texts_of
 
 
 def pairs(seed: int, skill: float, rows: int = 48) -> Any:
@@ -190,18 +190,18 @@ def printed(shown: Any) -> str:
 FAILURE = {"step": "s", "unit": "u", "reason": "refusal", "detail": "no"}
 USAGE = no_usage() | {"calls": 2, "input_tokens": 1000, "output_tokens": 23}
 VERDICT = {"preference": "A", "score": 0.75, "flipped": True, "rationale": "why"}
-SUMMARY = Summary(
-    rows=10, preferences=Counter(A=5, B=2, tie=1), not_judged=Counter(refusal=2),
+SUMMARY = answered(Summary(
+    rows=10, preferences=Counter(tie=1), not_judged=Counter(refusal=2),
     failures=Counter(refusal=2, empty=1), flips=1, both_orders=8, labelled=6, agreed=4,
     leaks=1, resumed=3, elsewhere=1, others=2, calls=40, tokens=1000, cached_tokens=250,
     prices="a table", cost=0.5, unpriced=3, seconds=1.5, abstained=1,
-    stages=Counter(cheap=7, dear=1), answers=Counter({("x", "A"): 5, ("x", "B"): 2}),
-)  # fmt: skip
+    stages=Counter(cheap=7, dear=1),
+), {"A": 5, "B": 2}, "x")  # fmt: skip
 WROTE = Summary(
     rows=3, wrote=True, texts=2, complete=1, concepts=8, lost=Counter(merge=2, solve=1),
     not_judged=Counter(empty=1), calls=2,
 )  # fmt: skip
-LABELLED = Summary(rows=3, labels=3, preferences=Counter({"0": 1, "1": 2}))
+LABELLED = answered(Summary(rows=3, labels=3), {"0": 1, "1": 2})
 RANKING: Any = {
     "systems": [
         {"system": "x", "strength": 0.9, "low": 0.5, "high": 1.3, "comparisons": 1200,
@@ -291,10 +291,11 @@ def duel() -> Duel:
 
 
 def test_summaries_of_systems_are_the_ones_that_a_person_has_read(snapshot, duel):
-    more = Counter({("x", "A"): 5, ("y", "B"): 2, ("y", "tie"): 4})
-    several = Duel(["one", "two"], Summary(rows=11, answers=more, preferences=Counter(A=5, B=2)))
+    more = answered(Summary(rows=11), {"A": 5}, "x")
+    several = Duel(["one", "two"], answered(more, {"B": 2}, "y"))
     said = [duel.markdown(), several.markdown(), RankedSystems(RANKING).markdown()]
-    bars = [str(each.bars()) for each in (duel, several, Duel(["a", "b"], Summary()))]
+    duels = duel, several, Duel(["a", "b"], Summary())
+    bars = [str([(name, won.n, lost) for name, won, lost in each.bars()]) for each in duels]
     assert "\n".join([*said, *bars]) == snapshot
 
 

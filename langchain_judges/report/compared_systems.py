@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
+from langchain_judges.metrics import Result
 from langchain_judges.orders import naming_sides
 from langchain_judges.report.overview import from_template
 from langchain_judges.runs.comparison import Ranked, Ranking
-from langchain_judges.runs.summary import Summary, conclusion, counted
+from langchain_judges.runs.summary import Summary, conclusion, counted, number_of
 
 # Pairs that are shown for each system.
 MOST_SHOWN = 3
@@ -51,16 +51,14 @@ class Duel:
             for name, side in zip(self.names, "AB", strict=True)
         }
 
-    def bars(self) -> list[tuple[str, int, int]]:
-        """The share of pairs that the second system won: in all, and by category."""
-        won, of = Counter[str](), Counter[str]()
-        for (category, answer), number in self.summary.answers.items():
-            if answer in ("A", "B"):
-                of[category] += number
-                won[category] += number * (answer == "B")
-        rest = sorted(name for name in of if name)
-        parts = [(name, won[name], of[name]) for name in rest] if len(of) > 1 else []
-        return [("all", won.total(), of.total()), *parts] if of.total() else []
+    def bars(self) -> list[tuple[str, Result, int]]:
+        """The share of pairs that the second system won, and its losses: in all, by category."""
+        names = {category for answer, _, category, _ in self.summary.answers if answer != "tie"}
+        parts = sorted(filter(None, names)) if len(names) > 1 else []
+        shares = [
+            (part or "all", self.summary.share("B", category=part)) for part in (None, *parts)
+        ]
+        return [(name, share, share.n - number_of(share)) for name, share in shares if share.n]
 
     @property
     def counts(self) -> str:

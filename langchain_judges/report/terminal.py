@@ -15,7 +15,7 @@ from langchain_judges.escaping import clean, shortened
 from langchain_judges.lazy import packaged
 from langchain_judges.report.evidence import own_evidence
 from langchain_judges.rows.checks import SIDES, kind_of_result
-from langchain_judges.runs.summary import HEAD, Summary, counted
+from langchain_judges.runs.summary import HEAD, Summary, counted, number_of
 
 if TYPE_CHECKING:
     from langchain_judges.runs.comparison import Ranking
@@ -162,7 +162,8 @@ def _outcomes(summary: Summary) -> Iterator[Line]:
         yield f"label {label}", f"{summary.preferences[label]:,}", told * (label in best)
     if not summary.labels:
         slots = [(side, summary.preferences[side]) for side in SIDES]
-        for name, number in [*(summary.sides or slots[:2]), slots[2]]:
+        named = [(name, number_of(share)) for name, share in summary.sides or ()]
+        for name, number in [*(named or slots[:2]), slots[2]]:
             yield name, f"{number:,}", ""
     yield "not judged", *undone
     if summary.abstained:

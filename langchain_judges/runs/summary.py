@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,10 +23,6 @@ CountLine = tuple[str, str, str, str, str]
 HEAD: CountLine = ("criterion", "label", "rows", "share or mean", "95 % interval, or why")
 # How many different causes are counted: every row may fail with a different message.
 _MOST_CAUSES = 1000
-
-
-# Smaller leads would take tens of thousands of pairs: no number is given.
-_LEAST_LEAD = 0.02
 
 
 @dataclass
@@ -108,9 +105,9 @@ class CriterionCounts:
         for name, counts in (self._counts or {"rows": _Counts()}).items():
             total = counts.labels.total()
             for label, number in sorted(counts.labels.items()):
-                low, high = interval_of(number, total)
-                share, ends = f"{number / total:.0%}", f"{low:.0%} to {high:.0%}"
-                yield name, label, f"{number:,}", _spaced(share), _spaced(ends)
+                share = metrics.rate([1] * number + [0] * (total - number))
+                ends = "{:.0%} to {:.0%}".format(*share.interval or ())
+                yield name, label, f"{number:,}", _spaced(f"{share:.0%}"), _spaced(ends)
             if counts.scores:
                 found = metrics.mean(counts.scores)
                 reach = found.interval
@@ -156,7 +153,6 @@ class Summary:
         elsewhere: Of these, rows that the same models judged at another address.
         preferences: Judged rows by preference, or by label.
         systems: The names of A and B, where they are the same in all rows.
-        wins: Decided pairs by the winner's name in the row's `systems`.
         names: The systems that rows name.
         labels: Rows of a judge of one text; `preferences` then counts its labels.
         totals: Of these, rows whose label is the total of several criteria.
@@ -171,7 +167,8 @@ class Summary:
         labelled: Judged rows with a label (for pairs A, B or tie); `agreed` is out of
             these.
         agreed: Rows whose verdict equals their label.
-        answers: Judged rows by category and answer.
+        answers: Of each judged row the answer, the winner's name in its `systems`, the
+            category and the group.
         others: Rows of other judges in the results file, not counted otherwise.
         stages: Rows by the judge of a cascade that decided them.
         criteria: The verdicts by criterion.
@@ -198,7 +195,6 @@ class Summary:
     elsewhere: int = 0
     preferences: Counter[str] = field(default_factory=Counter)
     systems: Sequence[str] | None = None
-    wins: Counter[str] = field(default_factory=Counter)
     names: set[str] = field(default_factory=set)
     labels: int = 0
     totals: int = 0
@@ -212,7 +208,7 @@ class Summary:
     one_order: int = 0
     labelled: int = 0
     agreed: int = 0
-    answers: Counter[tuple[str, str]] = field(default_factory=Counter)
+    answers: list[tuple[str, str, str, object]] = field(default_factory=list)
     others: int = 0
     stages: Counter[str] = field(default_factory=Counter)
     criteria: CriterionCounts = field(default_factory=CriterionCounts)
@@ -253,11 +249,10 @@ class Summary:
             self.preferences[str(answer)] += 1
             by_side = names_of_sides(row, None)
             self.names.update(by_side.values())
-            if winner := by_side.get(str(answer)):
-                self.wins[winner] += 1
             self.totals += len(row.get("subscores") or []) > 1 and kind == "item"
             label = row.get("label")
-            self.answers[str(row.get("category") or ""), str(answer)] += 1
+            winner, category = by_side.get(str(answer), ""), str(row.get("category") or "")
+            self.answers.append((str(answer), winner, category, row.get("group")))
             if label in SIDES or (kind == "item" and label is not None):
                 self.labelled += 1
                 self.agreed += label == answer
@@ -278,21 +273,31 @@ class Summary:
             self.one_order += verdict.get("preference") in {"A", "B"}
 
     @property
-    def sides(self) -> list[tuple[str, int]] | None:
-        """Two systems, and the pairs that each won; None: rows name more than two."""
-        if not self.systems and len(self.names) > 1:
-            wins = [(name, self.wins[name]) for name in sorted(self.names)]
-            return wins if len(wins) == 2 else None
-        names = self.systems or "AB"
-        return [(n, self.preferences[side]) for n, side in zip(names, "AB", strict=True)]
+    def sides(self) -> list[tuple[str, metrics.Result]] | None:
+        """Two systems, and their shares of the decided pairs; None: rows name more than two."""
+        by_name = not self.systems and len(self.names) > 1
+        keys = sorted(self.names) if by_name else ["A", "B"]
+        names = [*zip(self.systems or keys, keys, strict=True)] if len(keys) == 2 else []
+        return [(name, self.share(key, int(by_name))) for name, key in names] or None
+
+    def share(self, key: str, place: int = 0, *, category: str | None = None) -> metrics.Result:
+        """The share of an answer among the decided pairs, or labels, or by `place` 1 of a system.
+
+        Rows of one group count together.
+        """
+        own = [row for row in self.answers if self.labels or row[0] != "tie"]
+        rows = [row for row in own if category in (None, row[2])]
+        groups = [("alone", n) if row[3] is None else row[3] for n, row in enumerate(rows)]
+        is_shared = len({*groups}) < len(groups)
+        return metrics.rate(
+            [row[place] == key for row in rows], groups=groups if is_shared else None
+        )
 
 
 def cause_of(verdict: AnyVerdict) -> str:
     """The reason why a row could not be judged: its first failure."""
-    first = next(iter(verdict.get("failures") or []), None)
-    if first is None:
-        return "unknown"
-    return f"{first['reason']}: {first['detail']}" if first["detail"] else str(first["reason"])
+    first = next(iter(verdict.get("failures") or []), {"reason": "unknown", "detail": ""})
+    return ": ".join(filter(None, (first["reason"], first["detail"])))
 
 
 @contextmanager
@@ -320,8 +325,8 @@ def show_progress(summary: Summary, *, on: bool) -> Iterator[Callable[[], None]]
         yield show
 
 
-# Draws of further pairs, the share that is to settle, and the 97.5 % quantile of a normal.
-_DRAWS, _POWER, _Z = 2_000, 0.8, 1.959964
+# Quantiles of a normal: 97.5 %, and the share of draws that is to settle, 80 %.
+_Z, _Z_OF_POWER = 1.959964, 0.841621
 
 
 def conclusion(summary: Summary, systems: Sequence[str] | None = None) -> list[str]:
@@ -350,51 +355,52 @@ def is_unsettled(summary: Summary) -> bool:
     """Whether a run of pairs does not settle which system is better."""
     if summary.wrote or summary.labels or not summary.preferences.total():
         return False
-    wins = [number for _, number in summary.sides or []]
+    best = max((share for _, share in summary.sides or ()), default=None)
+    if not best or not best.interval:
+        return True
     # Position may have decided every pair that was asked in one order.
-    sure = max(0, max(wins, default=0) - summary.one_order)
-    return not any(wins) or interval_of(sure, sum(wins))[0] <= 0.5
+    return best.interval[0] <= 0.5 or not _is_ahead(number_of(best) - summary.one_order, best.n)
 
 
-def _of_pairs(summary: Summary, sides: Sequence[tuple[str, int]]) -> str:
+def _of_pairs(summary: Summary, sides: Sequence[tuple[str, metrics.Result]]) -> str:
     (first, a), (second, b) = sides
-    ties = summary.preferences["tie"]
-    decided = a + b
+    ties, decided = summary.preferences["tie"], a.n
     tied = f"; {counted(ties, 'tie is', 'ties are')} left out" if ties else ""
     if not decided:
         pairs = "The one pair is a tie" if ties == 1 else f"All {ties:,} pairs are ties"
         return f"{pairs}: nothing is decided."
-    best, wins = max(sides, key=lambda side: side[1])
-    found = f"{best} is better in {rate_text(wins, decided)}"
+    best, share = max(sides, key=lambda side: side[1])
+    wins, text = number_of(share), f"{rate_text(share)}{tied}"
+    found = f"{best} is better in {text}"
     if a == b:
-        return f"{first} and {second} are even, {a:,} to {b:,}{tied}: not settled."
+        return f"{first} and {second} are even, {wins:,} to {wins:,}{tied}: not settled."
     if not is_unsettled(summary):
-        return f"{found}{tied}: settled."
+        return f"{found}: settled."
     if summary.one_order:
-        share, pairs = rate_text(wins, decided), counted(summary.one_order, "pair")
-        return RUN_ERRORS["one_order"].format(best=best, share=f"{share}{tied}", pairs=pairs)
-    lead = 2 * wins / decided - 1
-    if lead < _LEAST_LEAD:
-        return f"{found}{tied}: not settled, and too even for more pairs to settle it soon."
-    more = _more_pairs(wins, decided - wins, ties)
-    settling = f"about {counted(more, 'more pair')} would settle a lead of this size"
-    return f"{found}{tied}: not settled; {settling}."
+        pairs = counted(summary.one_order, "pair")
+        return RUN_ERRORS["one_order"].format(best=best, share=text, pairs=pairs)
+    if _is_ahead(wins, decided):
+        return RUN_ERRORS["few_groups"].format(best=best, share=text)
+    more = counted(_more_pairs(wins, decided - wins, ties), "more pair")
+    return f"{found}: not settled; about {more} would settle a lead of this size."
+
+
+def _is_ahead(wins: int, of: int) -> bool:
+    """Whether the lower end of Wilson's interval of pairs on their own is above a half."""
+    return 2 * wins - of > _Z * math.sqrt(of)
 
 
 def _more_pairs(wins: int, losses: int, ties: int) -> int:
     """Number of further pairs that settle the lead in 80 of 100 draws from those at hand."""
     # Loaded on use: statistics take longer to load than a short run.
-    import numpy as np
-
     from langchain_judges.metrics.inputs import fewest
 
-    known = np.array([wins, losses, ties])
+    lead, decided, pairs = wins - losses, wins + losses, wins + losses + ties
 
     def settles(more: int) -> bool:
-        draws = known + np.random.default_rng(0).multinomial(more, known / known.sum(), _DRAWS)
-        won, lost = draws[:, 0], draws[:, 1]
-        # The lower end of Wilson's interval is above a half.
-        return bool(np.mean(won - lost > _Z * np.sqrt(won + lost)) >= _POWER)
+        growth = 1 + more / pairs
+        spread = math.sqrt(more * (decided / pairs - (lead / pairs) ** 2))
+        return lead * growth - _Z_OF_POWER * spread > _Z * math.sqrt(decided * growth)
 
     return fewest(settles) or 0
 
@@ -404,18 +410,23 @@ def _of_labels(summary: Summary) -> str:
     if summary.totals:
         mean = sum(float(score) * number for score, number in counts.items()) / total
         return f"The mean total of {counted(total, 'row')} is {mean:.2f} (0 to 1)."
-    rates = (f"{name} in {rate_text(counts[name], total)}" for name in sorted(counts))
+    rates = (f"{name} in {rate_text(summary.share(name))}" for name in sorted(counts))
     return f"Label {'; '.join(rates)}."
 
 
-def rate_text(count: int, of: int) -> str:
-    """A count with its share and its 95 % interval of Wilson.
+def rate_text(share: metrics.Result) -> str:
+    """A count with its share and its 95 % interval.
 
-    >>> rate_text(24, 40)
+    >>> rate_text(metrics.rate([1] * 24 + [0] * 16))
     '24 of 40 (60 %, 45–74 %)'
     """
-    low, high = interval_of(count, of)
-    return _spaced(f"{count:,} of {of:,} ({count / of:.0%}, {100 * low:.0f}–{high:.0%})")
+    low, high = share.interval or (0.0, 1.0)
+    return _spaced(f"{number_of(share):,} of {share.n:,} ({share:.0%}, {100 * low:.0f}–{high:.0%})")
+
+
+def number_of(share: metrics.Result) -> int:
+    """The number of answers that a share stands for."""
+    return round(share * share.n) if share.n else 0
 
 
 def counted(number: int, one: str, several: str | None = None) -> str:
@@ -425,11 +436,3 @@ def counted(number: int, one: str, several: str | None = None) -> str:
     ('1 pair', '2,000 pairs', '2 ties are')
     """
     return f"{number:,} {one if number == 1 else several or one + 's'}"
-
-
-def interval_of(count: int, of: int) -> tuple[float, float]:
-    """The 95 % interval of Wilson of a share."""
-    # Loaded on use: statistics take longer to load than a short run.
-    from langchain_judges.metrics.intervals import wilson_interval
-
-    return wilson_interval(count, of)
