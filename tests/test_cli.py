@@ -20,6 +20,7 @@ from langchain_judges.datasets import rows
 from langchain_judges.errors import InputError, OptionError, OutputError
 from langchain_judges.escaping import InertConsole
 from langchain_judges.rows.checks import FIELDS, check_item
+from langchain_judges.rows.columns import NEEDED
 from langchain_judges.runs.table_form import TableForm
 from langchain_judges.testing import error, fitting_reply, reply
 from tests.cases import for_each
@@ -112,12 +113,7 @@ ROWS: list[Any] = [
     {"input": "q", "output_a": "", "output_b": "b"},
     *({**pairs(1)[0], "label": label} for label in ("maybe", "model_a")),
 ]
-PROBLEMS = {
-    2: "not JSON",
-    3: "the field `output_b` is missing",
-    4: "the field `output_a` is empty",
-    5: "`label` must be A, B or tie, or a usual spelling of them",
-}
+PROBLEMS = {2: "not JSON", 3: "the field `output_b` is missing", 4: "the field `output_a` is empty"}
 
 
 def test_bad_rows_are_named_and_stand_in_the_result_with_their_reason(serve, write, tmp_path):
@@ -128,8 +124,9 @@ def test_bad_rows_are_named_and_stand_in_the_result_with_their_reason(serve, wri
     assert result.exit_code == 0, result.output
     for number, problem in PROBLEMS.items():
         assert re.search(rf"in.jsonl, (row|line) {number}(, column 2)?: {problem}", result.stderr)
-    assert "4 of 6 rows" in result.stderr
-    assert len(server.calls) == 4
+    assert "3 of 6 rows are bad" in result.stderr
+    assert "Row 5 is judged, but its annotations cannot be used as labels" in result.stderr
+    assert len(server.calls) == 6
     table = [json.loads(line) for line in out.read_text().splitlines()]
     assert [row["preference"] is None for row in table] == [n + 1 in PROBLEMS for n in range(6)]
     assert all(problem in table[n - 1]["failures"] for n, problem in PROBLEMS.items())
@@ -144,15 +141,19 @@ def test_other_commands_name_bad_rows_and_leave_them_out(serve, write, tmp_path)
     assert "4 of 6 rows" in result.stderr
 
 
-@pytest.mark.parametrize("command", ["judge", "trust"])
-def test_a_label_of_a_cell_is_the_judges_and_an_unknown_one_is_bad(serve, tmp_path, command):
+@for_each("command, calls", [("judge", 2), ("trust", 1)])
+def test_a_label_of_a_cell_is_the_judges_and_an_unknown_one_no_label(
+    serve, tmp_path, command, calls
+):
     server, path = serve(labels), tmp_path / "i.csv"
     path.write_text("input,output,expected,label\nq,a,a,meh\nq2,a,a,0\nq3,a,,0\n")
     arguments = ["--method", "allure", "--model", "fake", "--base-url", server.url]
     out = {"judge": "o.csv", "trust": "r.html"}[command]
     result = invoke(command, path, *arguments, "-o", tmp_path / out)
-    assert (result.exit_code, len(server.calls)) == (0, 1)
-    assert "row 1: `label` must be one of 0, 1, got 'meh'" in result.stderr
+    assert (result.exit_code, len(server.calls)) == (0, calls)
+    unused = "Row 1 is judged, but its annotations cannot be used as labels"
+    told = {"judge": unused, "trust": "row 1"}
+    assert f"{told[command]}: `label` must be one of 0, 1, got 'meh'" in result.stderr
     assert "row 3: there is nothing to judge by: the judge needs a reference" in result.stderr
     sentences = {"judge": "as labelled 1 of 1", "trust": "the labels 100\xa0%"}
     assert sentences[command] in re.sub(" +", " ", result.stdout)
@@ -296,10 +297,10 @@ def test_no_column_holds_the_task_of_texts_that_answer_nothing(tmp_path):
 
 @for_each("field", sorted(FIELDS | {"label.tone"}))
 def test_only_votes_requests_sources_and_two_systems_are_read_from_several_columns(field):
-    takes = {"human_votes": {1, 2, 3}, "input": {0, 1, 2, 3}, "source": {1, 2, 3}, "systems": {2}}
-    takes |= {"label": {0}, "label.tone": {0}}
+    takes = {"human_votes": {1, 2, 3}, "input": {1, 2, 3}, "source": {1, 2, 3}, "systems": {2}}
+    none = set() if field in NEEDED else {0}
     for columns in ([], ["x"], ["x", "y"], ["x", "y", "z"]):
-        if len(columns) in takes.get(field, ()):
+        if len(columns) in takes.get(field, set()) | none:
             assert TableForm({field: columns}).columns == {field: columns}
         else:
             with pytest.raises(OptionError, match=f"`columns` reads '{field}' from"):
@@ -346,7 +347,7 @@ def test_systems_of_a_pair_are_two(tmp_path):
     named = [f"--column=systems={name}" for name in "xyz"]
     for cell in ("one", '["a", "b", "c"]', '["a", "b"]'):
         path.write_text("input,output_a,output_b,x,y,z\nWhy?,a,b,1,2,3\n")
-        dry = ("judge", path, "--model", "local", "--dry-run")
+        dry = ("trust", path, "--model", "local", "--dry-run")
         said = invoke(*dry, *named).stderr
         assert "--column reads 'systems' from x, y, z" in said
         with path.open("w") as file:

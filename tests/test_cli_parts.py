@@ -28,7 +28,7 @@ from langchain_judges.memory.failure_memory import FailureMemory
 from langchain_judges.methods.registry import Asked, CallEstimate
 from langchain_judges.report.labelling import WHOLE_ROW, LabelFile
 from langchain_judges.report.overview import head_text, table_text
-from langchain_judges.rows.checks import check_item, check_pair
+from langchain_judges.rows.checks import ANNOTATIONS, check_item, check_pair
 from langchain_judges.runs.sources import Source
 from langchain_judges.runs.summary import Summary
 from tests.cases import for_each
@@ -334,7 +334,8 @@ def test_columns_are_named_by_their_fields():
     given = ["input = q", "human_votes=ann", "human_votes=bob"]
     assert row_files.named_columns(given) == {"input": "q", "human_votes": ["ann", "bob"]}
     assert row_files.named_columns(["source=a=b"], ["source"]) == {"source": "a=b"}
-    assert row_files.named_columns(["input="]) == {"input": []}
+    for field in ("input", "expected", "reference", "label.tone", *ANNOTATIONS):
+        assert row_files.named_columns([f"{field}="]) == {field: []}
     for wrong, fields, takes in (
         ("input", (), "input=question"),
         ("output=", (), "input=question"),

@@ -30,6 +30,7 @@ from langchain_judges.runs.summary import Summary
 from tests.cases import for_each
 from tests.judged_rows import data_of, run_of
 from tests.judges import labels
+from tests.model_server import good
 from tests.test_cli_exits import ends
 
 
@@ -359,6 +360,24 @@ def test_one_problem_of_many_cells_is_told_once_and_no_columns_are_asked_for():
     told = invoke(f"trust t.xlsx {flags}").stderr
     assert "row 1 and 2 more: `label` must be one of 0, 1, got 'ja'" in told
     assert ("(cell C2)" in told, "(cell C3)" in told, "Name columns" in told) == (1, 0, 0)
+
+
+@for_each("field", ["category", "label", "human_votes"])
+def test_a_row_is_judged_whatever_people_know_of_it(field):
+    Path("t.jsonl").write_text(json.dumps({"input": "q", "output": "t", field: {"abuse": 1}}))
+    judge = "t.jsonl --model openai:m --method rubric --set rubric=Ok?"
+    assert "1 item by rubric" in invoke(f"judge {judge} --dry-run").stderr
+    assert f"`{field}`" in invoke(f"trust {judge} --dry-run").stderr
+
+
+@for_each("field", ["group", "category", "label", "human_votes", "systems"])
+def test_a_pair_is_judged_whatever_people_know_of_it_and_that_is_told(serve, field):
+    pair = {"input": "q", "output_a": "t", "output_b": "u", field: {"abuse": [1]}}
+    Path("t.jsonl").write_text("\n".join(json.dumps({**pair, "input": each}) for each in "qr"))
+    server = serve(good)
+    done = invoke(f"judge t.jsonl --model m --base-url {server.url} -o {field}.csv")
+    assert (done.exit_code, len(server.calls)) == (0, 4), done.stderr
+    assert f"annotations cannot be used as labels: `{field}`" in done.stderr
 
 
 def test_a_page_is_either_looked_at_or_labelled_on():

@@ -8,11 +8,11 @@ from typing import Annotated
 
 import typer
 
+from langchain_judges.cli import row_files
 from langchain_judges.cli.flags import OutputFlags, RowFlags, RunFlags, unfolded
 from langchain_judges.cli.judge_flags import JudgeFlags, judge_spec, keyless, tell_plan
 from langchain_judges.cli.label import FirstToLabel
 from langchain_judges.cli.messages import error_console, leave_with, run_rows, say, tell_kept
-from langchain_judges.cli.row_files import check_table, checked_rows, judge_rows, with_method
 from langchain_judges.escaping import InertConsole
 from langchain_judges.runs.shards import Shard
 
@@ -57,10 +57,11 @@ def judge(
     from langchain_judges.asking.limiter import MinuteLimiter
     from langchain_judges.methods.registry import estimate_calls, load_judge
 
-    check_table(output.out)
-    spec = judge_spec(with_method(judge, data, table))
+    row_files.check_table(output.out)
+    spec = judge_spec(row_files.with_method(judge, data, table))
     plan = estimate_calls(spec)
-    rows = checked_rows(judge_rows(data, table, spec), f"{plan.kind} to judge", kept=True)
+    read = row_files.open_rows(data, row_files.check_of(spec, labelled=False), table, plan.kind)
+    rows = row_files.checked_rows(read, f"{plan.kind} to judge", kept=True)
     if run.show_prompt or run.dry_run:
         asked = load_judge({**spec, "model": keyless(spec["model"])})
     if run.show_prompt:

@@ -23,7 +23,7 @@ from langchain_judges.errors import InputError, OptionError
 from langchain_judges.escaping import InertConsole
 from langchain_judges.rows import checks, texts
 from langchain_judges.rows.checks import FIELDS
-from langchain_judges.rows.columns import Columns, check_columns, columns_in
+from langchain_judges.rows.columns import NEEDED, Columns, check_columns, columns_in
 from langchain_judges.rows.documents import CONTEXTS
 from langchain_judges.rows.files import no_table
 from langchain_judges.rows.spreadsheets import SheetRecord, cell_name, sheet_in
@@ -328,31 +328,34 @@ def label_options_in(spec: Mapping[str, Any]) -> LabelOptions | None:
     return checked if isinstance(checked, LabelOptions) else None
 
 
-def check_of(spec: Mapping[str, Any]) -> RowCheck:
+def check_of(spec: Mapping[str, Any], *, labelled: bool = True) -> RowCheck:
     """The check of a row by what its judge will need of it.
 
     It reads the label of an item as one of the judge's.
+
+    Args:
+        spec: The judge.
+        labelled: Whether what people know of a row must be usable; a run warns of what is not.
 
     Raises:
         OptionError: As for `label_options_in`.
     """
     from langchain_judges.methods.registry import leaf_of, method_of
 
-    labelled = label_options_in(spec)
+    options = label_options_in(spec)
     if method_of(leaf_of(spec)[0]).takes == "pair":
-        return check_labelled_pair
-    labels = labelled.human_labels if labelled else ()
-    known = (labelled.parts if labelled else {}) or labels
+        return check_labelled_pair if labelled else checks.check_pair
+    labels = options.human_labels if options else ()
 
-    def check_labelled_item(row: object) -> None:
-        item = cast("dict[str, object]", row)
-        judged = labelled.given(item) if labelled else item
+    def check_labelled_item(item: Any) -> None:
+        judged = options.given(item) if options else item
         checks.check_item(judged)
-        if labelled:
-            labelled.check(judged)
-            if lack := labelled.lacking(judged):
+        if options:
+            options.check(judged)
+            if lack := options.lacking(judged):
                 raise InputError(lack)
-        checks.check_annotations(item, known)
+        if labelled:
+            checks.check_annotations(item, (options.parts if options else {}) or labels)
         if item.get("label") is not None:
             item["label"] = checks.typed_like(labels, item["label"])
 
@@ -395,7 +398,7 @@ def named_columns(
     named: dict[str, list[str]] = {}
     for each in columns or ():
         field, equals, column = (part.strip() for part in each.partition("="))
-        is_named = column or (equals and field in ("input", "label"))  # by none: it is not read
+        is_named = column or (equals and not fields and field not in NEEDED)  # by none: not read
         if not is_named or (fields and field not in {*fields} - {*named}):
             takes = f"FIELD=COLUMN, such as {(*fields, 'input')[0]}=question"
             raise OptionError(f"--column takes {takes}, got {each!r}")

@@ -240,6 +240,10 @@ def _doubt(record: Mapping[str, Any], columns: Columns, takes: str | None, named
     return notes
 
 
+# Fields that are always read from a column, where a row has them.
+NEEDED = {"output", "output_a", "output_b", "chosen", "rejected", "source", "id"}
+
+
 def check_columns(columns: Columns) -> None:
     """Check that no field is read from several columns which one column must hold.
 
@@ -247,9 +251,9 @@ def check_columns(columns: Columns) -> None:
         OptionError: One is, or two systems are not two.
     """
     for field, own in columns.items():
-        fit = {"human_votes": own, "input": True, "source": own, "systems": len(own) == 2}
-        fit["label"] = not own
-        if not isinstance(own, str) and not fit.get(field.partition(".")[0]):
+        fit = {"human_votes": True, "input": True, "source": True, "systems": len(own) == 2}
+        is_fit = fit.get(field.partition(".")[0]) if own else field not in NEEDED
+        if not (isinstance(own, str) or is_fit):
             several = f"`columns` reads {field!r} from {', '.join(own) or 'none'}"
             raise OptionError(f"{several}; {checks.KNOWN_NAMES['several']}")
 

@@ -173,11 +173,11 @@ class RowReader:
         self._named = fields_named(judge) - {*_SHOWN}
         self._given, self._keyed = seen_fields(judge)
         self._rubric = option_of(judge, "own_rubric")
-        # Without a rubric of the judge's own a row may bring other labels.
         of_each = option_of(judge, "parts") or {}
-        self.labels: checks.OwnLabels = {name: [*own] for name, own in of_each.items()}
-        if self._rubric and not of_each:
-            self.labels = [*option_of(judge, "human_labels")]
+        by_name = {name: [*own] for name, own in of_each.items()}
+        self._labels: checks.OwnLabels = by_name or [*(option_of(judge, "human_labels") or ())]
+        # Without a rubric of the judge's own a row may bring other labels.
+        self.labels = self._labels if self._rubric or by_name else []
         self._numbers_repeats = numbers_repeats
         self._seen: set[bytes] = set()
         self._repeats: Counter[str] = Counter()
@@ -263,8 +263,7 @@ class RowReader:
     def _check_annotations(self, row: Mapping[str, Any], index: int) -> None:
         """Warn of the first row whose annotations cannot be counted as labels; it is judged."""
         try:
-            labels = () if row.get("rubric") else self.labels
-            checks.check_annotations(row, labels, outside=False)
+            checks.check_annotations(row, () if row.get("rubric") else self._labels, outside=False)
         except InputError as exc:
             if not self._warned:
                 _LOGGER.warning(RUN_ERRORS["no_labels"], index + 1, exc)

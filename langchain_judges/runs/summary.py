@@ -253,7 +253,8 @@ class Summary:
             label = row.get("label")
             winner, category = by_side.get(str(answer), ""), str(row.get("category") or "")
             self.answers.append((str(answer), winner, category, row.get("group")))
-            if label in SIDES or (kind == "item" and label is not None):
+            like = str if isinstance(answer, str) else int | float
+            if label in SIDES or (kind == "item" and isinstance(label, like)):
                 self.labelled += 1
                 self.agreed += label == answer
         elif is_abstention(verdict):
@@ -287,7 +288,7 @@ class Summary:
         """
         own = [row for row in self.answers if self.labels or row[0] != "tie"]
         rows = [row for row in own if category in (None, row[2])]
-        groups = [("alone", n) if row[3] is None else row[3] for n, row in enumerate(rows)]
+        groups = [("alone", n) if row[3] is None else str(row[3]) for n, row in enumerate(rows)]
         is_shared = len({*groups}) < len(groups)
         return metrics.rate(
             [row[place] == key for row in rows], groups=groups if is_shared else None
