@@ -269,15 +269,23 @@ def test_ids_tell_rows_of_one_input_apart_in_any_letters(name):
     assert [row["id"] for row in table] == ["i0", "i1", "i2"]
 
 
-def test_fields_that_differ_between_the_files_of_systems_are_counted():
+@for_each("field", ["source", "expected", "rubric", "score", "reward", "category", "model"])
+def test_columns_that_differ_between_the_files_of_systems_are_counted(field):
     texts = {"a": "Kyiv", "b": "Kyiv", "c": "Oslo"}
-    sources = {
-        name: Source([{"input": "?", "output": name, "source": own, "ms": name}], True)
+    rows = {
+        name: [{"input": "?", "output": name, field: own}, {"input": "!", "output": name, field: 1}]
         for name, own in texts.items()
     }
-    [row], _, differ = joined(sources)
-    assert (row["source"], differ) == ("Kyiv", {"source": 1})
+    sources = {name: Source(own, True) for name, own in rows.items()}
+    [row, _], _, differ = joined(sources)
+    assert (row["reference" if field == "expected" else field], differ) == ("Kyiv", {field: 1})
     assert joined({name: sources[name] for name in "ab"})[2] == {}
+
+
+def test_numbers_spelled_otherwise_and_columns_of_one_file_do_not_differ():
+    rows: Any = {"a": {"id": "1", "score": "5", "ms": 2}, "b": {"id": 1.0, "score": 5.0, "cost": 3}}
+    files = {n: Source([{"input": "?", "output": n, **own}], True) for n, own in rows.items()}
+    assert joined(files)[2] == {}
 
 
 def test_files_of_systems_are_joined_where_two_have_the_row():

@@ -795,6 +795,16 @@ def test_two_files_of_outputs_are_joined_by_id_and_the_answer_goes_into_a_pull_r
     assert len(server.calls) == calls
 
 
+def test_columns_in_which_two_files_differ_are_told_of(serve, tmp_path):
+    paths = [
+        lines_of(tmp_path / f"{name}.jsonl", [{**row, "ms": name, "score": name} for row in rows])
+        for name in ("v1", "v2")
+        for rows in [answers(name, range(4))]
+    ]
+    told = comparing(serve(over_the_wire), *paths, "--dry-run").stderr
+    assert "4 rows: files differ in `ms`, `score`; the first one's is kept." in told
+
+
 def test_a_system_without_an_answer_costs_its_row_and_no_other(serve, tmp_path):
     rows = [answers("v1", range(4)), answers("v2", range(4))]
     rows[0][1]["reply"], rows[1][2]["reply"] = "", None

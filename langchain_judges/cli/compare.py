@@ -157,10 +157,9 @@ def _table_of_systems(
             messages.warn(
                 f"{name}: {counted(number, 'row')} left out: no partner of its input and id"
             )
-    for name, number in differ.items():
-        messages.warn(
-            f"In {counted(number, 'row')} files differ in `{name}`; the first one's is kept."
-        )
+    for number in dict.fromkeys(differ.values()):
+        own = ", ".join(f"`{name}`" for name in differ if differ[name] == number)
+        messages.warn(f"{counted(number, 'row')}: files differ in {own}; the first one's is kept.")
     return Source(table, True), names
 
 

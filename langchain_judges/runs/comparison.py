@@ -48,7 +48,7 @@ def joined(
     Returns:
         A row for each input of several systems, with the fields that the first system with it
         has, as a pair names them, and the output of each system under its name, or None. By
-        system the number of rows without a partner. And by field that a judge is shown the
+        system the number of rows without a partner. And by field that several systems have the
         number of rows in which that of another system is a different one.
 
     Raises:
@@ -67,16 +67,15 @@ def joined(
         for name, own in rows.items():
             read = Notes.of(own.get(key, {}))
             notes += [{**each, "unit": name} for each in read if each["unit"] == "output"]
-        own_parts = ("output", NOTES)
-        fields = {
-            "reference" if f == "expected" else f: first[f] for f in first if f not in own_parts
-        }
+        kept = {f: own for f, own in first.items() if f not in ("output", NOTES)}
+        fields = {"reference" if f == "expected" else f: own for f, own in kept.items()}
         fields |= {n: own.get(key, {}).get("output") for n, own in rows.items()}
         table.append(fields | ({NOTES: notes} if notes else {}))
-        shown = {*texts.READ} & first.keys() - {"input", "output"}
-        differ.update(f for f in shown if any(each.get(f) != first[f] for each in others))
+        for name in [name for name in kept if name not in ("id", "input")]:
+            cells = [checks.number_in(each[name]) for each in (first, *others) if name in each]
+            differ[name] += any(cell != cells[0] for cell in cells)
     alone = {n: sum(number[key] == 1 for key in own) for n, own in rows.items()}
-    return table, alone, differ
+    return table, alone, +differ
 
 
 def _by_key(name: str, source: Source, columns: Columns | None) -> dict[object, dict[str, Any]]:
