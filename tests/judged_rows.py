@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 from langchain_judges.runs.summary import Summary
@@ -75,7 +74,8 @@ def texts_of(labels: list, **more: object) -> list[dict]:
 
 def answered(summary: Summary, counts: dict[str, int], category: str = "", **row: Any) -> Summary:
     """The summary with more rows by answer."""
-    for answer in Counter(counts).elements():
-        summary.preferences[answer] += 1
-        summary.answers.append((answer, "", category, row.get("group")))
+    group = row.get("group")
+    for answer, number in counts.items():
+        summary.preferences[answer] += number
+        summary.answers[answer, "", category, "" if group is None else str(group)] += number
     return summary

@@ -230,7 +230,7 @@ def test_intervals_of_runs_are_those_of_the_metric_whatever_rows_share():
             answered(summary, {side: 1}, group=place if number % 3 else None)
         groups = places if number % 3 else None
         low, high = rate([side == "A" for side in sides], groups=groups).interval or (0, 1)
-        assert summary.share("A").interval == (low, high)
+        assert summary.share("A").interval == pytest.approx((low, high))
         assert is_unsettled(summary) == (max(low, 1 - high) <= 0.5)
 
 

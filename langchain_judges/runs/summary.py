@@ -167,7 +167,7 @@ class Summary:
         labelled: Judged rows with a label (for pairs A, B or tie); `agreed` is out of
             these.
         agreed: Rows whose verdict equals their label.
-        answers: Of each judged row the answer, the winner's name in its `systems`, the
+        answers: Judged rows by the answer, the winner's name in their `systems`, the
             category and the group.
         others: Rows of other judges in the results file, not counted otherwise.
         stages: Rows by the judge of a cascade that decided them.
@@ -208,7 +208,7 @@ class Summary:
     one_order: int = 0
     labelled: int = 0
     agreed: int = 0
-    answers: list[tuple[str, str, str, object]] = field(default_factory=list)
+    answers: Counter[tuple[str, str, str, str]] = field(default_factory=Counter)
     others: int = 0
     stages: Counter[str] = field(default_factory=Counter)
     criteria: CriterionCounts = field(default_factory=CriterionCounts)
@@ -251,8 +251,9 @@ class Summary:
             self.names.update(by_side.values())
             self.totals += len(row.get("subscores") or []) > 1 and kind == "item"
             label = row.get("label")
-            winner, category = by_side.get(str(answer), ""), str(row.get("category") or "")
-            self.answers.append((str(answer), winner, category, row.get("group")))
+            own = [row.get(name) for name in ("category", "group")]
+            category, group = ("" if value is None else str(value) for value in own)
+            self.answers[str(answer), by_side.get(str(answer), ""), category, group] += 1
             like = str if isinstance(answer, str) else int | float
             if label in SIDES or (kind == "item" and isinstance(label, like)):
                 self.labelled += 1
@@ -286,9 +287,9 @@ class Summary:
 
         Rows of one group count together.
         """
-        own = [row for row in self.answers if self.labels or row[0] != "tie"]
+        own = [row for row in self.answers.elements() if self.labels or row[0] != "tie"]
         rows = [row for row in own if category in (None, row[2])]
-        groups = [("alone", n) if row[3] is None else str(row[3]) for n, row in enumerate(rows)]
+        groups = [row[3] or n for n, row in enumerate(rows)]
         is_shared = len({*groups}) < len(groups)
         return metrics.rate(
             [row[place] == key for row in rows], groups=groups if is_shared else None
