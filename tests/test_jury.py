@@ -15,7 +15,7 @@ from langchain_judges import create_relative_judge, create_rubric_judge, load_ju
 from langchain_judges.asking.question import Account
 from langchain_judges.cli import app
 from langchain_judges.errors import ModelAccessError, OptionError
-from langchain_judges.methods import create_cascade, create_jury
+from langchain_judges.methods import create_cascade, create_jury, describe
 from langchain_judges.methods.jury import Ballots, verdict_of
 from langchain_judges.runs import budget
 from langchain_judges.testing.schema_replies import fitting_reply
@@ -318,8 +318,10 @@ def test_a_member_with_a_budget_of_its_own_is_refused_before_any_reply_is_paid(m
         make([judges[0], wrapped(judges[1])])
 
 
-def test_equal_totals_over_several_criteria_are_no_majority():
-    several = create_rubric_judge(FakeChatModel(), rubric={"Fit": "f?", "Tone": "t?"})
-    with pytest.raises(OptionError, match="equal totals over several criteria"):
-        create_jury([several, several])
-    assert create_jury([several, several], combine="mean")
+def test_totals_over_several_criteria_have_a_mean_unless_a_majority_is_asked_for():
+    judges = [create_rubric_judge("local", rubric={"Fit": "f?", "Tone": "t?"})] * 3
+    for jury in (create_jury(judges), load_judge(create_jury(judges).spec)):
+        assert describe.option_of(jury, "combine") == "mean"
+    assert describe.option_of(create_jury(judges, combine="majority"), "combine") == "majority"
+    one = [create_rubric_judge("local", rubric="Fit?")] * 3
+    assert describe.option_of(create_jury(one), "combine") == "majority"

@@ -444,7 +444,7 @@ def test_a_range_in_an_own_prompt_with_labels_0_and_1_is_told(
 ):
     caplog.clear()
     create_rubric_judge(FakeChatModel(replies=[]), prompts=prompts, labels=labels)
-    assert ("its labels are 0 and 1" in caplog.text) == is_told
+    assert ("its labels are 0, 1" in caplog.text) == is_told
 
 
 def test_every_name_of_a_variable_stands_for_one_that_a_prompt_has():

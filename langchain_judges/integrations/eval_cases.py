@@ -288,8 +288,7 @@ def turn_of(run: Run, places: TextSources) -> tuple[list[Message], list[Message]
         InputError: There is no text at a place.
     """
     asked = None if holds_nothing(run.inputs) else fields.task_in(run.inputs, places.input)
-    done = record_of_run(run, places.output)
-    return [] if asked is None else record.as_messages(asked), done
+    return [] if asked is None else record.as_messages(asked), record_of_run(run, places.output)
 
 
 def thread_of(runs: Sequence[Run], places: TextSources) -> list[Message]:

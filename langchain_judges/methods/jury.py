@@ -43,7 +43,8 @@ class Jury(Combination):
     One that fails is reported in `failures`, and the verdict holds with `min_valid` others.
 
     Attributes:
-        combine: `"majority"`: what more than half of all members say. `"mean"`: the mean score.
+        combine: `"majority"`: what more than half of all members say. `"mean"`: the mean score,
+            which totals over several criteria have by default.
             `"median"`: the middle of labels that are numbers, the lower of two.
         weights: How much each member counts in a majority or a mean.
         min_valid: Members that must have judged the row; default: more than half.
@@ -280,8 +281,9 @@ def build(options: Jury, members: MembersLike) -> ensemble.CombinedGraph:
     by_number = {"median"} if kind == "pair" else {"mean", "median"}
     if options.combine == "median" and options.weights is not None:
         raise OptionError("`weights` go with `combine='majority'` or `'mean'`")
-    if options.combine == "majority" and kind == "item" and not scale:
-        raise OptionError(declaration.WORDS["no_majority_of_totals"])
+    # Equal totals over several criteria are no agreement.
+    is_mean = kind == "item" and not scale and "combine" not in options.model_fields_set
+    options = options.model_copy(update={"combine": "mean"}) if is_mean else options
     if options.combine in by_number and not is_graded:
         raise OptionError(f"`combine={options.combine!r}` needs labels that are numbers")
     steps = JurySteps(options, jurors, kind, weights)

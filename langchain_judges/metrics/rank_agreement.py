@@ -221,5 +221,4 @@ def _gap(one: Floats, other: Floats, *, clusters: Ints, level: float, side: int)
         float((summed**2).sum()) * telling / (telling - 1) + added * min(scale, 1.0) ** 2
     )
     interval = Interval.around(gap, error * intervals.student_quantile(level, telling - 1))
-    size = int(one[0].sum() + other[0].sum())
-    return Result(gap, n=size, se=error, interval=interval)
+    return Result(gap, n=int(one[0].sum() + other[0].sum()), se=error, interval=interval)

@@ -434,11 +434,15 @@ def with_talk(task: Any, records: Sequence[Sequence[Message]]) -> Any:
 
 def _before(record: Sequence[Message], asked: Sequence[Message]) -> Sequence[Message]:
     """The conversation before the request that the rest of a record answers; else nothing."""
-    place = max(places_in(record, asked), default=0)
+    places = places_in(record, asked)
+    place = max(places, default=0)
     before, after = record[:place], record[place + len(asked) :]
     is_last = all(each["role"] != "user" for each in after)
-    is_talk = any(m["role"] in ("assistant", "participant", "summary") for m in before)
-    return before if is_last and is_talk else []
+    roles = {each["role"] for each in before}
+    # What an assistant did without another request before it is for this one.
+    is_other = len(places) == 1 and roles >= {"user", "assistant"}
+    is_talk = is_other or roles & {"participant", "summary"}
+    return before if is_last and (is_talk or any(map(is_reply, before))) else []
 
 
 def says_same(one: Message, other: Message) -> bool:
