@@ -456,7 +456,38 @@ def test_scores_with_meanings_in_a_rubric_are_its_scale():
     ]
     other = create_rubric_judge(says(2), rubric=text, labels=[1, 2]).invoke(ITEM)["verdict"]
     assert [own["score"], of_row["score"], other["score"]] == [0.5, 0.5, 1.0]
-    assert not of_row["failures"]
+
+
+GRADES = "Grade 1: very good\nGrade 2: good\nGrade 3: fair\nGrade 4: poor\nGrade 5: fail"
+
+
+@pytest.mark.parametrize(
+    ("rubric", "options", "best"),
+    [
+        (GRADES, {}, None),
+        (GRADES, {"best": 1}, 1),
+        (GRADES, {"best": 5}, 5),
+        ({"name": "grade", "description": GRADES, "best": 1}, {}, 1),
+        ({"name": "grade", "description": GRADES, "scale": (1, 5)}, {}, 5),
+        (GRADES, {"labels": [1, 2, 3, 4, 5]}, 5),
+        ("Score 0: bad\nScore 1: good", {}, 1),
+    ],
+)
+def test_scores_in_a_rubric_are_read_to_the_best_and_told_where_nobody_named_it(
+    rubric, options, best, caplog
+):
+    caplog.clear()
+    criteria.tell_scale.cache_clear()
+    own = create_rubric_judge(says(1), rubric=rubric, **options).invoke(ITEM)["verdict"]
+    told = [record.getMessage() for record in caplog.records]
+    row = {**ITEM, "rubric": rubric}
+    rows = create_rubric_judge(says(1), rubric="Good?")
+    notes = [note["detail"] for note in rows.invoke(row)["verdict"]["failures"]]
+    doubt = "is read from the worst, 1, to the best, 5: say which is the best by `best`"
+    assert own["score"] == (best == 1)
+    assert told == ([] if best else [f"A rubric or a prompt {doubt}"])
+    is_told = isinstance(rubric, str) and rubric == GRADES
+    assert notes == [doubt] * is_told
 
 
 def test_a_row_whose_own_rubric_says_nothing_is_refused():

@@ -254,12 +254,8 @@ class JudgeContext:
         # What is asked and replied needs room too.
         cut = fitted(row, (tokens - min(_TOKENS_ASKED, tokens // 4)) * _TOKEN_BYTES)
         return cut.texts, [
-            reading.Problem(
-                "input_cut",
-                f"shown without the middle of its {parts} longest parts, "
-                f"{characters:,} characters, to fit into {tokens:,} tokens",
-            ).failure("begin", field)
-            for field, (parts, characters) in cut.left_out.items()
+            reading.Problem("input_cut", WORDS["cut"].format(*left, tokens)).failure("begin", field)
+            for field, left in cut.left_out.items()
         ]
 
     def compile(

@@ -134,10 +134,8 @@ class Drift(result.Findings):
         change = Number("", "", self.change, "points")
         other = f"another answer on {answers.value_text(Number('', '', self.changed), 0)}"
         word = "worse" if self.worse else "not shown to be worse"
-        return (
-            f"{since}: {changes}. Right on the same {self.change.n:,} rows "
-            f"{answers.with_range(change)}, {other}: {word}."
-        )
+        right = f"Right on the same {self.change.n:,} rows {answers.with_range(change)}"
+        return f"{since}: {changes}. {right}, {other}: {word}."
 
     @property
     def worse(self) -> bool:

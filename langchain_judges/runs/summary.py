@@ -318,9 +318,9 @@ def show_progress(summary: Summary, *, on: bool) -> Iterator[Callable[[], None]]
 
         def show() -> None:
             of = f"/{summary.total:,}" if summary.total else ""
+            cost = f"{summary.calls:,} calls  {summary.tokens:,} tokens"
             description = (
-                f"{summary.rows:,}{of} rows  {summary.calls:,} calls  {summary.tokens:,} tokens"
-                f"  {summary.failures.total():,} failures"
+                f"{summary.rows:,}{of} rows  {cost}  {summary.failures.total():,} failures"
             )
             progress.update(task, completed=summary.rows, description=description)
 

@@ -36,8 +36,7 @@ Explain = Literal["first", "none"]
 YES_NO: Mapping[Label, str] = {0: "no", 1: "yes"}
 # From the lowest to the highest number of a scale: every one of them is a label.
 _WIDEST = 100
-_LABELS = "two or more distinct labels, all numbers or all texts, from lowest to highest, or a \
-mapping of them to what each means"
+_LABELS = REFUSALS["labels"]
 
 
 def read_labels(labels: object) -> tuple[Label, ...] | dict[Label, str]:
@@ -153,6 +152,8 @@ class Criterion(Options):
     unless: Annotated[str, AfterValidator(str.strip)] = ""
     required: bool = False
     least: Label | None = None
+    # Whether its scale is read from its description, which does not say which end is the best.
+    _is_read: bool = False
 
     @model_validator(mode="before")
     @classmethod
@@ -207,6 +208,12 @@ class Criterion(Options):
         how = f"say `best={worst}` where it is a fault, else `best={best}`"
         return f"Of {self.name!r}, {told} counts as good: {how}."
 
+    @property
+    def doubt(self) -> str:
+        """The sentence that its labels are not, or not surely, the scale that it names, or ""."""
+        read = REFUSALS["read"].format(self.names[0], self.names[-1])
+        return read if self._is_read else other_scale(self.description, self.names)
+
     def position(self, label: Label) -> float:
         """Position of a label between the lowest, 0, and the highest, 1.
 
@@ -234,9 +241,10 @@ class Criterion(Options):
         """
         if self.labels or self.scale:
             return self
-        numbers, are_scores = _meant(self.description)
-        if labels is None and are_scores and numbers == [*range(numbers[0], numbers[-1] + 1)]:
-            return Criterion(**{**dict(self), "scale": (numbers[0], numbers[-1])})
+        if labels is None and (numbers := scale_in(self.description)):
+            own = Criterion(**{**dict(self), "scale": (numbers[0], numbers[-1])})
+            own._is_read = own.best is None and numbers != [0, 1]
+            return own
         if labels is None and self.best is None:
             return self
         labels = labels or YES_NO
@@ -268,6 +276,12 @@ def _meant(text: str) -> tuple[list[int], bool]:
     return (rising, are_scores) if is_scale else ([], False)
 
 
+def scale_in(text: object) -> list[int]:
+    """The numbers from the lowest to the highest of a scale of scores with meanings, or none."""
+    numbers, are_scores = _meant(text) if isinstance(text, str) else ([], False)
+    return numbers if are_scores and numbers[-1] - numbers[0] == len(numbers) - 1 else []
+
+
 @lru_cache(1024)
 def other_scale(text: str, labels: tuple[Label, ...]) -> str:
     """The sentence that a text names a scale which is not the labels, or "".
@@ -283,10 +297,10 @@ def other_scale(text: str, labels: tuple[Label, ...]) -> str:
 
 
 @cache
-def tell_scale(text: str, labels: tuple[Label, ...]) -> None:
-    """Warn, once, that a rubric or a prompt names a scale that is not the labels."""
-    if found := other_scale(text, labels):
-        _LOG.warning("A rubric or a prompt %s", found)
+def tell_scale(doubt: str) -> None:
+    """Warn, once, that a rubric or a prompt names a scale that is not surely the labels."""
+    if doubt:
+        _LOG.warning("A rubric or a prompt %s", doubt)
 
 
 # A criterion as callers write it: a name or `"name: description"`, or its fields by name.

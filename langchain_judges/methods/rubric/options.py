@@ -69,7 +69,8 @@ class LabelOptions(LookupOptions):
             return values
         named = values.get("rubric")
         is_ready = isinstance(named, str) and named in rubrics.ready_names()
-        own = cls.model_fields["labels"].default or (None if is_ready else rubrics.YES_NO)
+        usual = None if is_ready else rubrics.scale_in(named) or rubrics.YES_NO
+        own = cls.model_fields["labels"].default or usual
         if values.get("best") is not None and own:
             values = {"labels": own, **values}
         return rubrics.oriented(values, rubrics.JUDGE)
@@ -80,9 +81,9 @@ class LabelOptions(LookupOptions):
         own = _ASKING.intersection(given)
         criteria = self.own_rubric.criteria if self.own_rubric else ()
         for each in criteria:
-            also = [self.instructions or ""] * (len(criteria) == 1)
-            for text in (each.description, *also):
-                rubrics.tell_scale(text, each.names)
+            also = (self.instructions or "") * (len(criteria) == 1)
+            for doubt in (each.doubt, rubrics.other_scale(also, each.names)):
+                rubrics.tell_scale(doubt)
         if self.own_rubric and own and self.judging not in own:
             raise OptionError(f"`prompts`: it asks by {self.judging!r}, got {sorted(own)!r}")
         return self
@@ -353,7 +354,7 @@ class RubricOptions(LabelOptions):
         if isinstance(self.prompts, Mapping) and (own := {ONLY, "evaluate"} & {*self.prompts}):
             prompt = own_prompt("", self.prompts[own.pop()])
             said = "\n".join(printed_messages(prompt))
-            rubrics.tell_scale(said, tuple(self.labels or rubrics.YES_NO))
+            rubrics.tell_scale(rubrics.other_scale(said, tuple(self.labels or rubrics.YES_NO)))
             return self.named({"score": "What the prompt asks holds."})
         return None
 

@@ -19,7 +19,7 @@ from langchain_judges.asking.effects import Update
 from langchain_judges.asking.question import Account
 from langchain_judges.methods.items import ItemState, ItemSteps, label_verdict
 from langchain_judges.methods.lookups import LookupState
-from langchain_judges.methods.rubric.criteria import Criterion, Explain, other_scale
+from langchain_judges.methods.rubric.criteria import Criterion, Explain
 from langchain_judges.methods.rubric.options import LabelOptions
 from langchain_judges.verdict import ConfidenceSource, Item, Label, LabelVerdict, Notes
 
@@ -75,8 +75,8 @@ class RubricSteps(ItemSteps):
         if state.get("rubric") and not update.get("verdict"):
             notes = Notes()
             for each in self.options.rubric_of(state).criteria:
-                if scale := other_scale(each.description, each.names):
-                    notes.add("rubric", scale)
+                if each.doubt:
+                    notes.add("rubric", each.doubt)
             account.fail(notes)
         return update
 
@@ -132,9 +132,8 @@ def parse_label(text: str, labels: Sequence[Label]) -> dict[str, str] | None:
 def _spoken(text: str, labels: Sequence[Label]) -> reply_text.SpokenLabel | None:
     """The label in the fields of a reply, or that is all of it."""
     by_form = {str(label).casefold(): str(label) for label in labels}
-    return reply_text.spoken_label(
-        text, reply_text.LabelForms(("label", "verdict", "score", "grade"), (), by_form)
-    )
+    forms = reply_text.LabelForms(("label", "verdict", "score", "grade"), (), by_form)
+    return reply_text.spoken_label(text, forms)
 
 
 def parts_probabilities(
@@ -304,18 +303,14 @@ def total_verdict(
     """
     broken = [each for each in subscores if each["required"] and each["holds"] is False]
     open_ = [each for each in subscores if each["required"] and each["label"] is None]
-    valid = [
-        (criterion, each)
-        for criterion, each in zip(criteria, subscores, strict=True)
-        if each["score"] is not None
-    ]
+    found = zip(criteria, subscores, strict=True)
+    valid = [(criterion, each) for criterion, each in found if each["score"] is not None]
     if not broken and (open_ or len(valid) < least):
         lost = f"{len(valid)} of {len(subscores)} criteria have a label, at least {least} must"
         if open_:
             lost = f"the required criterion {open_[0]['criterion']!r} has no label"
-        return verdict.not_labelled(
-            **account.booked, rationale=verdict.why_not(account.failures, lost)
-        )
+        why = verdict.why_not(account.failures, lost)
+        return verdict.not_labelled(**account.booked, rationale=why)
     weights = fsum(criterion.weight for criterion, _ in valid)
     points = fsum(c.weight * (each["score"] or 0.0) for c, each in valid)
     total = 0.0 if broken else round(points / weights, 4)
