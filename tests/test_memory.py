@@ -217,6 +217,36 @@ def test_export_and_import_carry_every_version(memory, tmp_path):
     assert len(other) == 2
 
 
+@for_each(
+    "name", ["out.jsonl", "out.json", "out.txt", "out", "out.CSV", "a.xlsx#b", "out.jsonl.gz"]
+)
+def test_an_export_of_any_name_can_be_imported(name, tmp_path):
+    memory, other = memory_of(), FailureMemory(embeddings=Letters())
+    memory.remember([example(1), example(2, output="\ud800 \u2028")])
+    count = memory.export(tmp_path / name)
+    assert other.import_(tmp_path / name) == count
+    assert other.examples() == memory.examples()
+
+
+def test_examples_of_a_memory_that_knew_no_scales_have_none():
+    store = InMemoryVectorStore(Letters())
+    memory = FailureMemory(embeddings=Letters(), store=store)
+    memory.remember([example(1), example(2)])
+    for stored in store.store.values():
+        known = json.loads(stored["metadata"]["example"])
+        del known["scale"]
+        stored["metadata"]["example"] = json.dumps(known, sort_keys=True)
+    older = FailureMemory(embeddings=Letters(), store=store)
+    assert [each["scale"] for each in older.examples()] == [[], []]
+    item = {"family": "food", "input": "q", "output": "a", "expected": "b"}
+    assert len(older.recall(item)) == 2
+    older.remember([example(1, corrected=5)])
+    assert len(older) == 2
+    judge = create_allure_judge(FakeChatModel(replies=[fitting_reply]), memory=older)
+    verdict = judge.invoke(item)["verdict"]
+    assert verdict["recalled"]
+
+
 # -- recall
 
 

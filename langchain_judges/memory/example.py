@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -212,7 +213,7 @@ def read_examples(path: Path) -> list[NewExample]:
         InputError: The file cannot be read, or a line is not an example.
     """
     examples = []
-    for number, record in enumerate(files.read_table(path), 1):
+    for number, record in enumerate(files.read_table(path, ending="jsonl"), 1):
         try:
             examples.append(check_example(record))
         except InputError as exc:
@@ -227,5 +228,6 @@ def write_lines(path: Path, examples: Iterable[Mapping[str, object]]) -> None:
         OutputError: The file cannot be written.
     """
     lines = [f"{json.dumps(example, ensure_ascii=False)}\n" for example in examples]
+    data = "".join(lines).encode("utf-8", "surrogatepass")
     with files.writing(path), files.whole_file(path) as draft:
-        draft.write_bytes("".join(lines).encode("utf-8", "surrogatepass"))
+        draft.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)

@@ -87,8 +87,8 @@ class Record:
 
     @cached_property
     def fields(self) -> ExampleFields:
-        """The example, as it was remembered."""
-        return cast("ExampleFields", json.loads(self.example))
+        """The example, as it was remembered; its scale may be older than such a field."""
+        return cast("ExampleFields", {"scale": [], **json.loads(self.example)})
 
     @property
     def text(self) -> str:

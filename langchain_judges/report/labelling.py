@@ -225,9 +225,8 @@ class AnswerFile:
             self._read()
         except ResultsInUse as exc:
             os.close(self._lock)
-            raise ResultsInUse(
-                f"Somebody else is writing answers to {path}; close it there, or name another file."
-            ) from exc
+            used = f"Somebody else is writing answers to {path}"
+            raise ResultsInUse(f"{used}; close it there, or name another file.") from exc
         except BaseException:
             self.close()
             raise

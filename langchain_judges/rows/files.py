@@ -41,7 +41,7 @@ def no_table(path: Path, names: Iterable[str] = ()) -> str:
 
 
 def read_table(
-    path: Path, bad: Callable[[str, dict[str, Any]], Any] | None = None
+    path: Path, bad: Callable[[str, dict[str, Any]], Any] | None = None, ending: str = ""
 ) -> Iterator[dict[str, Any]]:
     """Read a table's records; the file's suffix decides the format.
 
@@ -50,15 +50,16 @@ def read_table(
             encoding of a text.
         bad: Makes what stands in the place of a record that is no object or has more cells
             than columns, from what is wrong and what can be read of it; None: it is an error.
+        ending: The suffix of its format, whatever it is called.
 
     Raises:
         InputError: The file is missing, damaged or a folder, or its format is not supported.
         OptionError: It is Parquet, and no library for Parquet is installed.
     """
-    path, part = sheet_in(path)
+    path, part = (path, None) if ending else sheet_in(path)
     if not path.is_file():
         raise InputError(no_table(path))
-    ending = path.name.lower().removesuffix(".gz").rpartition(".")[2]
+    ending = ending or path.name.lower().removesuffix(".gz").rpartition(".")[2]
     readers: dict[str, Callable[[Path], Iterator[dict[str, Any]]]] = {
         "jsonl": lines_of_file,
         "ndjson": lines_of_file,

@@ -304,6 +304,5 @@ def resolve_check(check: CheckLike) -> Check:
     if callable(check):
         return custom(check)
     hint = f"; {did_you_mean(str(check), CHECKS)}".rstrip("; ")
-    raise OptionError(
-        f"`check` must be one of {sorted(CHECKS)!r} or a function, got {check!r}{hint}"
-    )
+    rule = f"must be one of {sorted(CHECKS)!r} or a function"
+    raise OptionError(f"`check` {rule}, got {check!r}{hint}")

@@ -78,9 +78,8 @@ def read_roles(value: object) -> tuple[Role, ...]:
     if isinstance(value, str):
         if value not in SETS:
             hint = f"; {did_you_mean(value, SETS)}".rstrip("; ")
-            raise OptionError(
-                f"`static` must be one of {sorted(SETS)!r} or roles, got {value!r}{hint}"
-            )
+            rule = f"must be one of {sorted(SETS)!r} or roles"
+            raise OptionError(f"`static` {rule}, got {value!r}{hint}")
         return SETS[value]
     if not isinstance(value, Sequence):
         raise OptionError(f"`roles` must be a list or the name of a set, got {value!r}")

@@ -208,10 +208,9 @@ async def _named(
     ]
     phrases = tally.by_frequency([reply.data["aspects"] for reply in answers if reply.data])
     if len(phrases) < options.n:
-        raise OptionError(
-            f"{options.n} aspects were wanted, and {len(phrases)} found in {len(corpus)} texts"
-            + (f"; the first failure: {failures[0]['detail']}" if failures else "")
-        )
+        found = f"{options.n} aspects were wanted, and {len(phrases)} found in {len(corpus)} texts"
+        first = f"; the first failure: {failures[0]['detail']}" if failures else ""
+        raise OptionError(found + first)
     return answers, phrases, failures
 
 
