@@ -1075,8 +1075,8 @@ def test_a_turn_that_is_not_the_last_is_noted(row):
     kind = "item" if {"output", "messages"} & row.keys() else "pair"
     told = [
         notes(plain_row(named_row({**row, "turn": turn}, kind)).get(NOTES, []))
-        for turn in (1, "1", 2, None, "last", [1])
+        for turn in (1, "1", 0, "0", 2, None, "last", [1])
     ]
     note = ("turn", "is 1, and the conversation goes on to turn 2")
-    assert [note in each for each in told] == [True] * 2 + [False] * 4
+    assert [note in each for each in told] == [True] * 2 + [False] * 6
     assert not any(unit == "turn" for each in told[2:] for unit, _ in each)

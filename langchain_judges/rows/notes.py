@@ -69,7 +69,7 @@ def _note_turn(notes: Notes, row: Mapping[str, Any]) -> None:
     work = checks.turns_of(row.get("output_a") or row.get("output"), "assistant")
     said = [each.get("role") for each in (*checks.turns_of(row.get("input"), "user"), *work)]
     number = [role for role, _ in groupby(r for r in said if r in TALKING)].count("assistant")
-    if checks.number_in(row.get("turn")) in range(number):
+    if checks.number_in(row.get("turn")) in range(1, number):
         notes.add("turn", f"is {row['turn']}, and the conversation goes on to turn {number}")
 
 
