@@ -490,7 +490,9 @@ def test_the_end_of_a_limit_is_waited_for_in_whatever_form(place, name, end, mon
 @for_each(
     "headers, seconds",
     [
-        ({"x-ratelimit-reset": "1d"}, failures.LONGEST_WAIT),
+        ({"x-ratelimit-reset": "2m"}, failures.LONGEST_WAIT),
+        # No attempt would be made after hours.
+        ({"x-ratelimit-reset": "7h12m0s", "x-ratelimit-remaining": "0"}, 0.0),
         ({"x-ratelimit-reset": "7s", "retry-after": "3"}, 3),
         ({"x-ratelimit-reset": "1999-01-01T00:00:00Z"}, 0.0),
         ({"x-ratelimit-reset": "soon"}, 0.0),

@@ -325,6 +325,15 @@ def test_calls_of_agents_below_an_agent_stand_once_within_the_call_that_asked_th
     assert marks == ["call-1-of-ask_math", *below, "result-1-of-ask_math", "final-answer"]
 
 
+def test_an_answer_to_an_interrupt_that_became_a_message_stands_once():
+    said = [("user", "Weather?"), ("user", "Oslo"), ("ai", "Sunny.")]
+    resumed = {"graph": None, "update": None, "resume": "Oslo", "goto": []}
+    judge, model = unsure()
+    as_evaluator(judge)(inputs=resumed, outputs={"messages": said})
+    request, _ = unfenced(model.prompts[0]).split("[response]")
+    assert request.count("Weather?") == request.count("Oslo") == 1
+
+
 def test_a_run_that_resumes_after_an_approval_is_judged_by_what_the_user_asked(server):
     @tool
     def pay(amount: int) -> str:

@@ -268,10 +268,14 @@ def wait_after(error: Exception, wait: float) -> float:
 
 
 def _end_of_limits(headers: Mapping[str, object]) -> float | None:
-    """The seconds until the last limit ends of which nothing remains, if headers name any."""
+    """The seconds until the last limit ends of which nothing remains, if headers name any.
+
+    One of hours or a day is not waited for: no attempt would be made after it.
+    """
     resets = (name for name in headers if _RESET.search(name))
     spent = (n for n in resets if str(headers.get(n.replace("reset", "remaining"), 0)) == "0")
-    return max((_seconds_until(headers[name]) or 0.0 for name in spent), default=0.0) or None
+    end = max((_seconds_until(headers[name]) or 0.0 for name in spent), default=0.0)
+    return end if 0 < end <= LONGEST_WAIT else None
 
 
 def _seconds_until(value: object, unit: float = 1.0) -> float | None:

@@ -178,7 +178,9 @@ class CaseReader:
         none = NO_TASK if row.inputs is None and row.called and self.kind == "item" else None
         said = asked or none or fields.task_in(row.inputs, own.input)
         if before := fields.asked_before(row.inputs, *self._done(row)):
-            said = [*before, *record.as_messages(said)]
+            resumed = record.as_messages(said)
+            is_said = all(map(record.says_same, before[-len(resumed) :], resumed))
+            said = before if is_said else [*before, *resumed]
         task = with_attachments(said, row.attachments)
         text: Any = None if self._judges_source else work_in(*self._done(row), task=before or task)
         source = self._source(row)

@@ -278,15 +278,13 @@ def _of_files(files: object) -> list[Message]:
     return [{"role": "file", "name": path, "content": _content_of(file)} for path, file in kept]
 
 
-def _content_of(file: Any) -> str | list[Any]:
-    """The content of a file: an image or a PDF as its block, of other binary files the size."""
+def _content_of(file: Any) -> str:
+    """The content of a file, of a binary one the size: not every judge takes an image."""
     fields = file if isinstance(file, Mapping) else {}
     content = fields.get("content", file)
     if isinstance(content, list) and all(isinstance(line, str) for line in content):
         content = "\n".join(content)
     if fields.get("encoding") == "base64" and isinstance(content, str):
-        if block := media.standard({"type": "file", "data": content}):
-            return [block]
         content = data.decoded(content)
     return data.text_in(content) or "(empty)"
 
