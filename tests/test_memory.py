@@ -184,6 +184,8 @@ def test_a_snapshot_that_followed_changes_is_the_one_of_what_is_left(removals):
         ({"right": 1}, r"no \['right'\]; it takes .*'output_a', 'output_b', 'reference'"),
         ({"corrected": float("nan")}, "must be a label"),
         ({"mode": object()}, "plain JSON"),
+        ({"scale": 5}, "`scale` must be a list of labels"),
+        ({"scale": "[0, 1]"}, "`scale` must be a list of labels"),
     ],
 )
 def test_what_is_no_example_is_refused_and_nothing_is_kept(memory, bad, says):

@@ -196,6 +196,8 @@ def _check_labels(example: dict[str, object]) -> None:
     if example["scale"] is None:
         # Who corrects 0 to 1 has, but for rare scales, the labels of a judge by default.
         example["scale"] = [0, 1] if {example["wrong"], example["corrected"]} == {0, 1} else []
+    elif not isinstance(example["scale"], list):
+        raise InputError(f"`scale` must be a list of labels, worst first, got {example['scale']!r}")
 
 
 def _check_output(output: object) -> None:
