@@ -277,9 +277,8 @@ def unknown_option(owner: str, name: str, there: Iterable[str]) -> OptionError:
     hint = f"did you mean {meant[0]!r}? " if meant else did_you_mean(name, there)
     if owner == "rubric" and name in OF_CRITERION:
         hint = f"a criterion has it, as in `rubric=[Criterion(name=…, {name}=…)]`; "
-    return OptionError(
-        f"{owner!r} has no option {name!r}; {hint}it takes {', '.join(sorted(there)) or 'none'}"
-    )
+    taken = ", ".join(sorted(there)) or "none"
+    return OptionError(f"{owner!r} has no option {name!r}; {hint}it takes {taken}")
 
 
 def rule_of(kind: type[Options], name: str) -> str:

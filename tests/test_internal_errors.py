@@ -262,16 +262,24 @@ NO_VERDICTS: dict[str, tuple[Any, str]] = {
     "text within": ({"verdict": "good"}, "verdict: Input should be"),
     "of a pair": ({"verdict": {"preference": "A", "score": 1.0}}, "label: Field required"),
     "label": ({"verdict": {**SCORED, "label": ["a"]}}, "label: Input should be"),
-    "failures": ({"verdict": {**SCORED, "failures": ["x"]}}, "failures: Input should be"),
-    "usage": ({"verdict": {**SCORED, "usage": {"calls": 1}}}, "usage: Field required"),
-    "recalled": ({"verdict": {**SCORED, "recalled": "x"}}, "recalled: Input should be"),
+    "no label": ({"verdict": {"score": 0.5}}, "label: Field required, got {'verdict': {'score'"),
     **{
-        f"{field} {share}": ({"verdict": {**SCORED, field: share}}, f"{field}: Input should be")
-        for field in ("score", "confidence")
+        f"score {share}": ({"verdict": {**SCORED, "score": share}}, "score: Input should be")
         for share in (5.0, -1, math.inf, math.nan, "good")
     },
 }
 ABSTAINS: dict[str, Any] = {"verdict": {"label": None, "score": None}}
+# What may be wrong beside an answer.
+BESIDE: dict[str, Any] = {
+    "failures": ["x"],
+    "recalled": "x",
+    "rationale": ["a"],
+    "confidence_source": "verbal",
+    "lookups": 1,
+    **{f"confidence {share}": share for share in (5.0, 1.0000001, -1, math.inf, math.nan, "good")},
+    "usage": {"calls": 3},
+    "usage of steps": {"calls": 3, "by_step": {"a": {"calls": 1}}, "asked_without": 1},
+}
 VERDICTS: dict[str, Any] = {
     "whole": {"verdict": SCORED},
     "least": {"verdict": {"label": "yes"}},
@@ -306,6 +314,32 @@ def test_a_runnable_that_returns_no_verdict_judges_nothing_and_is_told_what_to_r
 def test_a_verdict_of_a_runnable_need_not_be_whole(taker, given):
     verdict = TAKERS[taker](judge(lambda _: VERDICTS[given]))
     assert (verdict["label"], verdict["failures"]) == (VERDICTS[given]["verdict"]["label"], [])
+
+
+@for_each("given", BESIDE)
+def test_an_answer_of_a_runnable_stays_where_something_beside_it_is_wrong(given):
+    field, _, _ = given.partition(" ")
+    said = {**SCORED, field: BESIDE[given]}
+    verdict = TAKERS["many"](judge(lambda _: {"verdict": said}))
+    whole = TAKERS["many"](judge(lambda _: {"verdict": SCORED}))
+    [note] = verdict["failures"]
+    assert note["detail"].startswith(f"{field}: ")
+    calls = 3 if field == "usage" else 0
+    assert verdict["usage"]["calls"] == calls
+    usage = {**verdict["usage"], "calls": 0, "asked_without": []}
+    assert usage == {**whole["usage"], "asked_without": []}
+    rest = {
+        name: part for name, part in verdict.items() if name not in ("failures", "usage", field)
+    }
+    assert {**whole, **rest, "lookups": []} == {**whole, "lookups": []}
+
+
+def test_the_cost_of_a_runnable_that_gives_no_answer_counts():
+    taken = TAKERS["many"](judge(lambda _: {"verdict": {"usage": {"calls": 3}}}))
+    not_a_number = TAKERS["many"](judge(lambda _: {"verdict": {**SCORED, "label": math.nan}}))
+    assert taken["usage"]["calls"] == 3
+    assert [each["reason"] for each in not_a_number["failures"]] == ["cannot_assess"]
+    assert not_a_number["label"] is None
 
 
 @for_each("taker", TAKERS)

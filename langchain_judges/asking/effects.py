@@ -83,10 +83,8 @@ def run(step: Awaitable[T]) -> T:
             effect = _advanced(steps, result, error)
             if not isinstance(effect, Effect):
                 steps.close()
-                raise TypeError(
-                    f"a step that runs in a thread awaits effects (`ask`, `gather`, `pause`); "
-                    f"this one awaited {effect!r}, for which an event loop is needed"
-                )
+                rule = "a step that runs in a thread awaits effects (`ask`, `gather`, `pause`)"
+                raise TypeError(f"{rule}; {effect!r}, which it awaited, needs an event loop")
             result, error = None, None
             try:
                 result = effect.now()

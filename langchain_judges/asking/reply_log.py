@@ -365,9 +365,8 @@ class ReplyLog:
         if not scopes:
             return await compute(Draft())
         number = scopes[0].numbered(key())
-        return await self._once(
-            scopes, number, partial(compute, Draft(scopes[0], f"{number} draft")), keep
-        )
+        draft = Draft(scopes[0], f"{number} draft")
+        return await self._once(scopes, number, partial(compute, draft), keep)
 
     async def shared(
         self,

@@ -154,9 +154,8 @@ def _table_of_systems(
     table, alone, differ = joined(sources, named_columns(rows.column))
     for name, number in alone.items():
         if number:
-            messages.warn(
-                f"{name}: {counted(number, 'row')} left out: no partner of its input and id"
-            )
+            left = counted(number, "row")
+            messages.warn(f"{name}: {left} left out: no partner of its input and id")
     for number in dict.fromkeys(differ.values()):
         own = ", ".join(f"`{name}`" for name in differ if differ[name] == number)
         messages.warn(f"{counted(number, 'row')}: files differ in {own}; the first one's is kept.")
@@ -213,9 +212,8 @@ def _pairs_of(rows: RowFile, names: Sequence[str]) -> tuple[int, int, dict[str, 
         if not answered[name]:
             raise OptionError(f"--systems: no row has an answer of {name!r}")
         if lacks := rows.number - answered[name]:
-            messages.warn(
-                f"Of {name} {counted(lacks, 'row')} without an answer left out of its pairs."
-            )
+            unanswered = counted(lacks, "row")
+            messages.warn(f"Of {name} {unanswered} without an answer left out of its pairs.")
     return number, size, pair
 
 

@@ -275,9 +275,8 @@ def _with_labels(rows: _Rows, labels: _Rows) -> _Rows:
     labelled = {row_identity(row): row for row in labels}
     known = [labelled.pop(row_identity(row), row) for row in rows] if labels else rows
     if labelled:
-        messages.warn(
-            f"Further rows, not in the table by id and texts: {len(labelled):,} labelled ones."
-        )
+        number = f"{len(labelled):,}"
+        messages.warn(f"Further rows, not in the table by id and texts: {number} labelled ones.")
     return [*known, *labelled.values()]
 
 

@@ -67,9 +67,8 @@ def create_async_graph_trajectory_llm_as_judge(
         known = _thread(reference_outputs, reference_outputs) if reference_outputs else ""
         shown = {**row, **kwargs, "thread": _thread(inputs, outputs)}
         shown["reference_outputs"] = known
-        return await openevals.judge_row(
-            own, f"llm_as_{feedback_key}_judge", feedback_key, row, shown
-        )
+        name = f"llm_as_{feedback_key}_judge"
+        return await openevals.judge_row(own, name, feedback_key, row, shown)
 
     return evaluate
 

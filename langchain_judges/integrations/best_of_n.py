@@ -211,9 +211,8 @@ class _Contest:
             return [work.work_in(text, task=task_in(request)) for text in answers], []
         if isinstance(self.answer, BaseChatModel) and isinstance(request, Mapping):
             request = task_in(request)
-        samples = await gather(
-            [_sample(self.answer, request, config, (self.seed, i)) for i in range(self.n)]
-        )
+        tasks = [_sample(self.answer, request, config, (self.seed, i)) for i in range(self.n)]
+        samples = await gather(tasks)
         failures = [failure for _, lost in samples for failure in lost]
         return [text for text, _ in samples], failures
 

@@ -167,10 +167,21 @@ class _Result(TypedDict):
 _form = cache(TypeAdapter[Any])
 
 
+def _faults(form: Any, data: object) -> list[Any]:
+    try:
+        _form(form).validate_python(data)
+    except ValidationError as exc:
+        return exc.errors()
+    return []
+
+
 async def judgment_of(
     judge: Runnable[Any, Any], kind: RowKind, row: object, config: RunnableConfig | None = None
 ) -> Mapping[str, Any]:
-    """The outcome of a judge; that of a runnable of somebody else's with a whole verdict."""
+    """The outcome of a judge; that of a runnable of somebody else's with a whole verdict.
+
+    What is wrong beside the answer is left out and noted: of its cost, the wrong parts alone.
+    """
     result = await Effect.of(judge, "invoke", row, config)
     if kind == "task" or hasattr(unwrapped(judge), "fields_named"):  # a writer, a judge of ours
         return result  # type: ignore[no-any-return]
@@ -179,19 +190,34 @@ async def judgment_of(
     without = verdicts.WITHOUT_ANSWER[kind]
     blank: Any = {**without([], verdicts.no_usage()), "rationale": ""}
     del blank[field]
+    beside = {*form.__annotations__} - {field, "score"}
     failure: Any = {"step": "judge", "unit": "", "reason": "internal_error"}
-    try:
-        said = _form(_Result).validate_python(result)["verdict"]
-        given = {name: part for name, part in said.items() if part is not None or name == field}
-        found = _form(form).validate_python({**blank, **given})
-    except ValidationError as exc:
-        wrong = exc.errors()[0]
-        place = wrong["loc"][0] if wrong["loc"] else "result"
-        failure["detail"] = WORDS["no_verdict"].format(place=place, **wrong)
-        return {"verdict": without([failure], verdicts.no_usage())}
+    faults = _faults(_Result, result)
+    said = {} if faults else result["verdict"]
+    own = {name: part for name, part in said.items() if part is not None or name == field}
+    given, notes = {**blank, **own}, dict[str, Any]()
+    # The answer last, so that the cost of one that is wrong is known.
+    faults = faults or _faults(form, given)
+    for fault in sorted(faults, key=lambda each: beside.isdisjoint(each["loc"][:1])):
+        place, *parts = fault["loc"] or ("result",)
+        got = fault["input"] if parts or fault["type"] != "missing" else result
+        told = WORDS["fault"].format(place, fault["msg"], got)
+        if place not in beside:
+            failure["detail"] = WORDS["no_verdict"].format(told)
+            usage = _form(verdicts.Usage).validate_python(given["usage"])
+            return {"verdict": without([failure], usage)}
+        if place == "usage" and parts:
+            given[place] = {**given[place], parts[0]: blank[place].get(parts[0], [])}
+        else:
+            given[place] = blank.get(place, [])
+        notes.setdefault(place, {**failure, "reason": "unparsable", "detail": told})
+    found = _form(form).validate_python(given)
+    if found[field] != found[field]:  # NaN
+        found[field] = None
     if found[field] is None and not found["failures"]:
         failure |= {"reason": "cannot_assess", "detail": "it gave no answer"}
         found["failures"] = [failure]
+    found["failures"] += notes.values()
     return {**result, "verdict": {**said, **found}}
 
 

@@ -410,9 +410,8 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
         alone = self.copy({"checkpointer": None, "log": None})
         with tracing_context(enabled=False):
             verdict = alone.invoke(row, within_run(None, in_run)).get("verdict") or {}
-        return "\n\n".join(shown[name] for name in sorted(shown)) or (
-            f"Nothing would be asked: {verdict.get('rationale')}"
-        )
+        nothing = f"Nothing would be asked: {verdict.get('rationale')}"
+        return "\n\n".join(shown[name] for name in sorted(shown)) or nothing
 
     def batch(self, *arguments: Any, **settings: Any) -> list[Any]:
         """Run as LangChain does, and stop all of it at Ctrl-C."""

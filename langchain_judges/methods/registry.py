@@ -230,6 +230,5 @@ def estimate_calls(spec: Mapping[str, object]) -> CallEstimate:
     members = [estimate_calls(each) for each in combination.specs_of(entries)]
     kinds = [(member.method, member.kind) for member in members]
     combination.check_size(len(members))
-    return CallEstimate(
-        method, describe.one_kind(kinds), tuple(each for member in members for each in member.asked)
-    )
+    wanted = tuple(each for member in members for each in member.asked)
+    return CallEstimate(method, describe.one_kind(kinds), wanted)

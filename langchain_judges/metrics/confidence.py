@@ -152,9 +152,8 @@ def _with_confidence(
     clusters = inputs.as_list(options.get("groups"))
     inputs.same_length(answers=judgments, labels=truths, confidences=chances, groups=clusters)
     values = [inputs.value_of(judgment) for judgment in judgments]
-    cases = inputs.cases_of(
-        [inputs.bare(truths, inputs.NO_LABEL), values, inputs.bare(chances, inputs.NO_CONFIDENCE)]
-    )
+    known = inputs.bare(chances, inputs.NO_CONFIDENCE)
+    cases = inputs.cases_of([inputs.bare(truths, inputs.NO_LABEL), values, known])
     right = [float(answer == label) for label, answer, _ in zip(*cases.columns, strict=True)]
     sure = inputs.as_floats(cases.columns[2])
     if outside := [float(chance) for chance in sure if not 0 <= chance <= 1]:

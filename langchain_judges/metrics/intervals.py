@@ -240,9 +240,8 @@ def mean(values: Judgments, *, groups: GroupKeys = None, confidence: float = 0.9
     if not cases.n:
         return cases.undefined("no items")
     (floats,), clusters = cases.floats(), cases.clusters(groups)
-    result = mean_result(
-        floats, clusters, confidence, cases.failed, freedom=telling(floats, clusters) - 1.0
-    )
+    freedom = telling(floats, clusters) - 1.0
+    result = mean_result(floats, clusters, confidence, cases.failed, freedom=freedom)
     why = result.interval and too_alike(floats, clusters)
     return result.replace(interval=None, no_interval=why) if why else result
 

@@ -152,9 +152,8 @@ def _table_line(title: str, number: Number) -> UseLine:
         as_wrong = reason not in _LACKS and number.key.endswith(".wrong")
         ending = "counted as wrong" if as_wrong else "left out"
         rows += f"; {counted(out, 'row')} {why}, {ending}"
-    return UseLine(
-        title, "", answers.percent_text(result) if counts else answers.with_range(number), rows
-    )
+    told = answers.percent_text(result) if counts else answers.with_range(number)
+    return UseLine(title, "", told, rows)
 
 
 def table_text(report: Measured) -> str:

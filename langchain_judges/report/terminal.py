@@ -220,9 +220,8 @@ def gain_words(gain: Mapping[str, Any]) -> str:
     before, after = gain["before"], gain["after"]
     worse = " The judge is worse with what it learnt." if gain["gain"] < 0 else ""
     spans = {"was": _range(before), "now": _range(after), "by": _range(gain, "+")}
-    return (
-        str(_WORDS["gain"]).format(before=before, after=after, change=gain["gain"], **spans) + worse
-    )
+    told = str(_WORDS["gain"]).format(before=before, after=after, change=gain["gain"], **spans)
+    return told + worse
 
 
 def _range(value: Mapping[str, Any], sign: str = "") -> str:

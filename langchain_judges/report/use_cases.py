@@ -242,10 +242,9 @@ def _person(sample: Sample, numbers: Mapping[str, Number], below: float) -> UseA
     found = answers.difference_text(gap)
     same = "gives the same rating as a person" if sample.rated else "agrees with people"
     with_one = "as" if sample.rated else "with"
-    reason = (
-        f"it {same} {ours} of the time{alone}, one person {with_one} another {theirs}: "
-        f"{found}; {answers.percent(below)} below are allowed{gap.note and f'; {gap.note}'}"
-    )
+    shares = f"it {same} {ours} of the time{alone}, one person {with_one} another {theirs}"
+    rule = f"{answers.percent(below)} below are allowed{gap.note and f'; {gap.note}'}"
+    reason = f"{shares}: {found}; {rule}"
     basis = sample.basis([len(own) > 1 for own in sample.votes])
     brief = answers.difference_text(gap, "another person")
     answer = answers.by_number("person", gap, limit, reason, basis, brief)

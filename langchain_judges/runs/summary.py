@@ -319,9 +319,8 @@ def show_progress(summary: Summary, *, on: bool) -> Iterator[Callable[[], None]]
         def show() -> None:
             of = f"/{summary.total:,}" if summary.total else ""
             cost = f"{summary.calls:,} calls  {summary.tokens:,} tokens"
-            description = (
-                f"{summary.rows:,}{of} rows  {cost}  {summary.failures.total():,} failures"
-            )
+            rows = f"{summary.rows:,}{of} rows"
+            description = f"{rows}  {cost}  {summary.failures.total():,} failures"
             progress.update(task, completed=summary.rows, description=description)
 
         yield show

@@ -154,9 +154,8 @@ class LabelDesk:
         if len(rows) < min(labelling.FIRST, len(self.found.rows)):
             return [], ""
         counts = labelling.agreements(self.file, rows, self.found.verdicts())
-        told = [
-            f"{who} agree{'s' * (who != 'people')} on {k} of {n}" for who, (k, n) in counts.items()
-        ]
+        verbs = {who: "agree" if who == "people" else "agrees" for who in counts}
+        told = [f"{who} {verbs[who]} on {k} of {n}" for who, (k, n) in counts.items()]
         files = dict.fromkeys(map(str, self.found.files.values()))
         source = [part for path in files for part in ("--verdicts", path)]
         command = ["langchain-judges", "trust", str(self.file.path)]

@@ -225,9 +225,8 @@ def _as_judged(cell: object, digest: str) -> object:
 def _rows_in(found: Collection, path: Path, columns: Columns | None) -> Iterable[tuple[int, Cells]]:
     """Yield the rows of a table by their place; note those that cannot be read."""
     source = sources.source_of(path)
-    records = row_reader.Records(
-        source, columns, row_reader.kind_of_columns(source.records, columns)
-    )
+    kind = row_reader.kind_of_columns(source.records, columns)
+    records = row_reader.Records(source, columns, kind)
     textless: list[int] = []
     for place, record in enumerate(source.records):
         try:

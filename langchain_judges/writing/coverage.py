@@ -152,9 +152,8 @@ def losses(
 def _literally(phrase: str, text: str) -> bool:
     pattern = re.escape(phrase).replace(r"\ ", r"\s+")
     if not _UNSPACED.search(phrase):
-        before = (
-            rf"(?<!{_LETTER})(?<!{_POINT}|{_AND})" if re.match(rf"{_LETTER}|[.#@]", phrase) else ""
-        )
+        is_word = re.match(rf"{_LETTER}|[.#@]", phrase)
+        before = rf"(?<!{_LETTER})(?<!{_POINT}|{_AND})" if is_word else ""
         after = rf"(?!{_LETTER}|{_POINT}|{_SIGN}|{_AND})" if re.match(_LETTER, phrase[-1]) else ""
         # An emoji may be a part of a larger one.
         pattern = f"(?<!\u200d){before}{pattern}{after}(?![\u200d\u20e3])"
