@@ -40,11 +40,6 @@ Slot = Annotated[Literal["1", "2"], BeforeValidator(_as_label)]
 SlotOrTie = Annotated[Literal["1", "2", "tie"], BeforeValidator(_as_label)]
 
 
-def orders_of(rule: OrderRule) -> tuple[Order, ...]:
-    """The orders that `rule` asks for."""
-    return ("AB",) if rule == "none" else ("AB", "BA")
-
-
 def in_slots(order: Order, a: T, b: T) -> tuple[T, T]:
     """Contents of the first and of the second slot."""
     return (a, b) if order == "AB" else (b, a)
@@ -52,8 +47,7 @@ def in_slots(order: Order, a: T, b: T) -> tuple[T, T]:
 
 def by_identity(order: Order, first: T, second: T) -> dict[str, T]:
     """Map what was said of the two slots back to the texts in them."""
-    a, b = (first, second) if order == "AB" else (second, first)
-    return {"A": a, "B": b}
+    return dict(zip("AB", in_slots(order, first, second), strict=True))
 
 
 def preferred_slot(order: Order, slot: Literal["1", "2", "tie"]) -> Preference:

@@ -940,21 +940,48 @@ def test_a_named_output_is_judged_with_the_tools_and_the_error_of_its_run(place,
 
 
 @for_each(
-    "inputs, is_held",
-    [({"sum": 7}, True), ({"sum": 7, "currency": "EUR"}, True), ({"sum": 8}, False), ({}, False)],
+    "inputs", [{"sum": 7}, {"sum": 7, "currency": "EUR"}, {"sum": "7"}, {"input": "{'sum': 7}"}, {}]
 )
 @for_each("told", ["1", None, "2"])
-def test_a_call_of_a_child_run_is_that_of_the_messages_by_its_id_or_by_what_it_was_given(
-    inputs, is_held, told
-):
+def test_a_call_of_a_child_run_is_that_of_the_messages_by_its_id_or_if_it_may_be(inputs, told):
     result: Any = "ok" if told is None else ToolMessage("ok", tool_call_id=told)
     called = {"role": "assistant", "content": "", "tool_calls": [{**PAY_CALL, "id": "1"}]}
     messages = [PAID[0], called, *PAID[2:]]
     run = a_run({"messages": messages})
     tool = {**PAY, "inputs": inputs, "outputs": {"output": result}}
     run.child_runs = [a_run(None).model_copy(update=tool)]
-    wanted = 1 if told == "1" or (told is None and is_held) else 2
+    wanted = 2 if told == "2" else 1
     made = trajectory_evaluator("any")(outputs=run, reference_outputs=["pay"] * wanted)
+    assert made["score"] == 1, made["comment"]
+
+
+@for_each(
+    "name, inputs, output, is_held",
+    [
+        ("run_tool", {"name": "pay", "args": {"sum": 7}}, "ok", True),  # passes it on
+        ("pay_impl", {"sum": 7}, "ok", True),
+        ("pay_impl", {"amount": 7}, "Paid 7.", True),
+        ("look_up", {"id": 1}, "none", False),
+    ],
+)
+@for_each("has_inner", [True, False])
+def test_a_run_under_another_name_is_the_call_that_it_may_be_and_others_are_shown(
+    name, inputs, output, is_held, has_inner
+):
+    called = {"role": "assistant", "content": "", "tool_calls": [{**PAY_CALL, "id": "1"}]}
+    result = {"role": "tool", "content": "Paid 7.", "tool_call_id": "1"}
+    run = a_run({"messages": [PAID[0], called, result, PAID[-1]]})
+    pay, other = [
+        a_run(None).model_copy(update={"run_type": "tool", **each})
+        for each in (PAY, {"name": name, "inputs": inputs, "outputs": {"output": output}})
+    ]
+    run.child_runs = [other.model_copy(update={"child_runs": [pay] * has_inner})]
+    run.child_runs += [
+        other.model_copy(),
+        other.model_copy(),
+    ]  # more runs than calls: these are surely others
+    wanted = ["pay", *[name] * (3 - (is_held or has_inner))]
+    made = trajectory_evaluator("any", arguments="ignored")(outputs=run, reference_outputs=wanted)
     assert made["score"] == 1, made["comment"]
 
 

@@ -128,7 +128,8 @@ class RowFile:
         for name in (name for name in row if name in fields and name in columns):
             read = ", ".join(columns_in({name: columns[name]}))
             own = name if read in (name, "") else f"{name} (column {read})"
-            lines.append(f"  {own}: {_shortened(row[name])}")
+            text = row[name] if isinstance(row[name], str) else json.dumps(row[name], default=str)
+            lines.append(f"  {own}: {shorten(text, 60, placeholder=' …')}")
         used = {*columns_in({name: columns[name] for name in columns if name in fields})}
         used |= {*CONTEXTS} if row.get("source") and "source" in fields else set()
         if unused := [name for name in record if name not in used]:
@@ -179,11 +180,6 @@ _CELL = " (cell "
 def _cut_for_terminal(text: str, row: int, most: int | None) -> list[str]:
     cut = f"… {len(text):,} characters in all: --show-prompt {row} prints them"
     return ["A judge is asked:", text[:most], *([cut] if most and len(text) > most else [])]
-
-
-def _shortened(value: object) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, default=str)
-    return shorten(text, 60, placeholder=" …")
 
 
 def checked_rows(file: RowFile, work: str = "pair to judge", *, kept: bool = False) -> RowFile:

@@ -19,9 +19,7 @@ DEFAULT_REF_COMPARE_PROMPT: str = prompted.WORDS["graph"]
 create_async_trajectory_match_evaluator = openevals.matching(
     {
         **openevals.MATCHES,
-        "unordered": lambda made, wanted, agree: (
-            openevals.has(made, wanted, agree) and openevals.has(wanted, made, agree)
-        ),
+        "unordered": lambda a, b, agree: openevals.has(a, b, agree) and openevals.has(b, a, agree),
         "subset": lambda made, wanted, agree: openevals.has(wanted, made, agree),
     },
     absent=None,

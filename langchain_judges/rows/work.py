@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from langchain_judges.errors import InputError
 from langchain_judges.rows import checks, documents, lookup, media, messages, tool_calls
 from langchain_judges.rows import record as records
-from langchain_judges.rows.data import as_json, holds_nothing, is_nothing, plain_data
+from langchain_judges.rows.data import as_json, holds_nothing, is_nothing, plain_data, spelt
 from langchain_judges.rows.lookup import Field, TextSource
 from langchain_judges.rows.responses import ended
 from langchain_judges.rows.texts import Message, PlainText, ToolCall, plain, readable
@@ -98,7 +98,7 @@ def outputs_of(
     They are unchanged if the run did not fail, and no loaded child run did what they do not
     hold. Otherwise they hold the text at a source as messages, and documents that were found.
     """
-    finders = _runs_below(run, {*kinds} - {"tool"})
+    finders = _steps_below(run, {*kinds} - {"tool"})
     found = [each.outputs for each in finders if documents.context_in(each.outputs)]
     steps = [*_steps_below(run, kinds)]
     if not (steps or found or run.error) or holds_nothing(run.outputs):
@@ -118,30 +118,45 @@ def outputs_of(
     return {**kept, "messages": [*done, *_failure(run)]}
 
 
-def _by_place(steps: Iterable[Any], said: Sequence[Message]) -> Mapping[int, list[Message]]:
+def _by_place(steps: Sequence[Any], said: Sequence[Message]) -> Mapping[int, list[Message]]:
     """The steps of child runs that a record lacks, by the place in it where each belongs.
 
     A record holds a call with the same id, or where the run says none with the same name and
-    arguments; agents below the run, and nodes that call tools themselves, have others. One
-    stands after the last call before it that is held, or after the last request.
+    arguments, or else one that it may be; agents below the run, and nodes that call tools
+    themselves, have others. One stands after the last call before it that is held, or after
+    the last request.
     """
     calls = [(place, each) for place, m in enumerate(said, 1) for each in m.get("tool_calls", ())]
-    results = {m.get("tool_call_id") for m in said}
+    results = {m.get("tool_call_id"): m["content"] for m in said if m["role"] == "tool"}
     at = max((n for n, each in enumerate(said, 1) if each["role"] == "user"), default=0)
     new = defaultdict[int, list[Message]](list)
-    for step in steps:
-        made, done = _of_step(step)
-        if held := next((each for each in calls if messages.are_same(each[1], made)), None):
-            calls.remove(held)
-            at = held[0]
-        elif made["id"] not in results:  # a node may call a tool that no message asked for
+    read = [(step, *_of_step(step)) for step in steps]
+    held: dict[int, int] = {}
+    for ends in (None, results):
+        for step, made, done in (each for each in read if id(each[0]) not in held):
+            for one in [c for c in calls if _is_held(c[1], made, done, ends)][:1]:
+                calls.remove(one)
+                held[id(step)] = one[0]
+    for step, made, done in read:
+        at = held.get(id(step), at)
+        passed_on = map(id, [step, *_steps_below(step, ["tool"])])  # to another tool
+        if held.keys().isdisjoint(passed_on) and made["id"] not in results:
             new[at] += done
     return new
 
 
+def _is_held(asked: ToolCall, made: ToolCall, done: Sequence[Message], ends: Any) -> bool:
+    """Whether a run is that of a call; with how each call ended, whether it may be."""
+    if made["id"] or ends is None:
+        return messages.are_same(asked, made)
+    is_given = bool(asked["args"]) and messages.holds(made["args"], asked["args"])
+    is_named = f'"{asked["name"]}"' in as_json(made)  # or that of the tool it passes a call to
+    return is_given or is_named or ends.get(asked["id"]) == done[-1]["content"]
+
+
 def steps_within(run: Any) -> list[Message]:
     """The calls and results of loaded child runs, in time, that its outputs do not hold."""
-    steps = _steps_below(run, ("tool", "retriever"))
+    steps = [*_steps_below(run, ("tool", "retriever"))]
     new = _by_place(steps, records.record_in(run.outputs))
     return [message for done in new.values() for message in done]
 
@@ -174,27 +189,19 @@ def _said(work: PlainText) -> list[Message]:
     return [{"role": "assistant", "content": work}] if isinstance(work, str) else work
 
 
-def _runs_below(run: Any, kinds: Collection[str]) -> Iterator[Any]:
-    """Yield the runs of some kinds below a run, without those that one of them started."""
-    for child in run.child_runs or ():
-        if child.run_type in kinds:
-            yield child
-        else:
-            yield from _runs_below(child, kinds)
-
-
 def _steps_below(run: Any, kinds: Collection[str]) -> Iterator[Any]:
     """Yield the runs of some kinds below a run in time; what a search asked for is its own."""
     for step in sorted(run.child_runs or (), key=lambda s: str(s.dotted_order or s.start_time)):
-        yield from [step] if step.run_type in kinds else []
-        inner = {"tool": ["tool"], "retriever": []}.get(step.run_type, kinds)
-        yield from _steps_below(step, inner)
+        is_one = step.run_type in kinds
+        yield from [step] if is_one else []
+        inner = ["tool"] if step.run_type == "tool" else []
+        yield from _steps_below(step, inner if is_one else kinds)
 
 
 def _of_step(step: Any) -> tuple[ToolCall, list[Message]]:
     """The call of a tool or a retriever as a model made it, and as a record has it, its result."""
-    given, output = _only(step.inputs, "input"), plain_data(_only(step.outputs, "output"))
-    output = records.opened(output)
+    given = spelt(_only(step.inputs, "input"))
+    output = records.opened(plain_data(_only(step.outputs, "output")))
     state = output.get("messages") if isinstance(output, Mapping) else None  # of a command
     told = messages.messages_in(output) or messages.messages_in(state)
     said: list[Any] = [{"content": output}, *told]
