@@ -393,6 +393,43 @@ async def test_an_answer_that_no_model_wrote_is_judged_once_and_never_sent_back(
     assert [each["score"] for each in state["judged"]] == [0.1]
 
 
+def rebuilt(word):
+    """Middleware that gives the reply as a new message, each at another place."""
+
+    @wrap_model_call
+    def around(request, handler):
+        [said] = handler(request).result
+        return AIMessage(f"{word} {said.text}" if word else "Translated.")
+
+    def after(state, runtime):
+        last = state["messages"][-1]
+        return {"messages": [RemoveMessage(last.id), AIMessage(f"{word} {last.text}")]}
+
+    return {"around": around, "after": after_model(after)}
+
+
+@for_each("place", ["around", "after"])
+@for_each("is_first", [True, False])
+def test_a_reply_that_other_middleware_rebuilds_is_sent_back(place, is_first):
+    model = FakeToolModel(replies=[AIMessage("bad"), AIMessage("good")])
+    both: list[Any] = [JudgeMiddleware(labels()), rebuilt("Cited:")[place]]
+    made = create_agent(model, middleware=both if is_first else both[::-1])
+    judged = made.invoke(ASKED)["judged"]
+    assert [each["answer"] for each in judged] == ["Cited: bad", "Cited: good"]
+
+
+@for_each("is_first", [True, False])
+def test_a_reply_without_a_word_of_the_model_is_sent_back_where_the_judge_heard_it_said(
+    is_first, caplog
+):
+    caplog.clear()
+    model = FakeToolModel(replies=[AIMessage("bad")] * 2)
+    both: list[Any] = [JudgeMiddleware(labels()), rebuilt("")["around"]]
+    made = create_agent(model, middleware=both if is_first else both[::-1])
+    assert len(made.invoke(ASKED)["judged"]) == 1 + is_first
+    assert ("is not revised" in caplog.text) == (not is_first)
+
+
 @for_each("is_first", [True, False])
 def test_a_turn_that_ends_before_the_judge_begins_has_nothing_of_the_turn_before(is_first):
     judge_model = FakeChatModel(replies=[{"label": 1, "explanation": "y"}] * 2)

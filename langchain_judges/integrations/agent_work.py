@@ -98,9 +98,14 @@ def answer_at_end(messages: Sequence[AnyMessage]) -> Sequence[AnyMessage]:
 
 
 def is_by_model(state: Any) -> bool:
-    """Whether a model wrote the last answer, and no guardrail or limit of other middleware."""
+    """Whether a model wrote the last answer, and no guardrail or limit of other middleware.
+
+    Others may have replaced the message: half of its words are then still the model's.
+    """
     said, written = answer_at_end(state["messages"]), state.get("written") or ()
-    return any(message.id in written for message in said)
+    ids, words = {m.id for m in written}, {word for m in written for word in m.text.split()}
+    own = [word in words for message in said[:1] for word in message.text.split()]
+    return any(m.id in ids for m in said) or 2 * sum(own) >= max(1, len(own))
 
 
 def as_of_now(state: Any) -> Any:

@@ -36,6 +36,7 @@ from langchain_judges.verdict import comment_of, decision, reason_of, score_of
 
 _LOGGER = logging.getLogger(__name__)
 _UNJUDGED = "An answer passes unjudged (`context=` and `trajectory=` say what is shown): %s"
+_NOT_REVISED = "An answer below the threshold is not revised: no model wrote it, or none its words"
 
 
 class Judged(TypedDict):
@@ -83,13 +84,10 @@ class _Replies(BaseCallbackHandler):
     def on_llm_end(self, response: Any, *, run_id: Any, **_: Any) -> None:
         self.systems[response.generations[0][0].message.id] = self.systems.pop(run_id)
 
-    def among(self, messages: Sequence[BaseMessage]) -> list[str]:
-        """The ids of the messages that a model wrote."""
-        return [str(message.id) for message in messages if message.id in self.systems]
-
-    def system_of(self, written: Sequence[str]) -> str | None:
+    def system_of(self, messages: Sequence[BaseMessage]) -> str | None:
         """That of the call whose reply is among the messages, else of the last call."""
-        return self.systems[[*self.systems, *written][-1]] if self.systems else None
+        own = [message.id for message in messages if message.id in self.systems]
+        return self.systems[[*self.systems, *own][-1]] if self.systems else None
 
 
 # LangChain's own hook takes a variable: who stands in it hears every call within, whatever
@@ -113,9 +111,10 @@ def _kept(state: Any, sees: bool) -> Iterator[Callable[[ModelResponse], Extended
     start = 0 if state.get("seen") else agent.request_at(messages, state.get("begun"))
 
     def kept(said: ModelResponse) -> ExtendedModelResponse:
-        written = heard.among(said.result)
+        # A call that failed has no reply's id.
+        written = said.result if any(isinstance(key, str) for key in heard.systems) else []
         update = {"seen": messages[max(0, start - 1) :], "written": written}
-        system = {"system_sent": heard.system_of(written)} if sees else {}
+        system = {"system_sent": heard.system_of(said.result)} if sees else {}
         return ExtendedModelResponse(said, Command(update={**update, **system}))
 
     heard = _HEARD.get() or _Replies()  # several judges of an agent hear the same
@@ -148,7 +147,7 @@ class JudgedState(agents.AgentState[Any]):
         answers: The same, which no subagent hands back.
         seen: The messages of this run, and the last one before it.
         begun: The id of the last message before this run.
-        written: The ids of the messages in the last response that a model wrote.
+        written: The messages of the last response, if a model has answered.
         system_sent: The agent's instructions, if the judge is shown them.
         files_before: The files of a deep agent that this run began with.
     """
@@ -158,7 +157,7 @@ class JudgedState(agents.AgentState[Any]):
     answers: NotRequired[Annotated[list[Judged], PrivateStateAttr, _latest]]
     seen: NotRequired[Annotated[list[AnyMessage], PrivateStateAttr, _latest]]
     begun: NotRequired[Annotated[str | None, PrivateStateAttr, _latest]]
-    written: NotRequired[Annotated[list[str], PrivateStateAttr, _latest]]
+    written: NotRequired[Annotated[list[AnyMessage], PrivateStateAttr, _latest]]
     system_sent: NotRequired[Annotated[str | None, PrivateStateAttr, _latest]]
     files_before: NotRequired[Annotated[Any, PrivateStateAttr, _latest]]
 
@@ -268,8 +267,9 @@ class JudgeMiddleware(agents.AgentMiddleware[Any, Any, Any]):
     stored in the state under `judged`, and in LangSmith as feedback on the agent's trace. An
     answer that could not be judged is returned unchanged, even if the judge raises an error; the
     feedback and a logged warning say why. One that no model wrote in this run, as a guardrail's
-    rejection or the notice of a limit, is judged but never sent back; after a draft, the draft
-    is returned.
+    rejection or the notice of a limit, is judged but never sent back, and a logged warning says
+    so; after a draft, the draft is returned. A reply that other middleware rebuilt counts as the
+    model's.
 
     A run of the agent may bring its own `rubric`, as with deepagents' `RubricMiddleware`, and a
     judge of one text then uses it. A judge that has no rubric, reference or context judges only
@@ -353,6 +353,8 @@ class JudgeMiddleware(agents.AgentMiddleware[Any, Any, Any]):
         is_last = revisions >= self.options.revisions or not is_written
         if is_too_low and not is_last:
             current["revised"] = True
+        elif is_too_low and not is_written:
+            _LOGGER.warning(_NOT_REVISED)
         kept: Update = {key: [*judged, current] for key in ("judged", "answers")}
         if outcome:
             too_low: RubricResult = "max_iterations_reached" if is_last else "needs_revision"
@@ -458,7 +460,7 @@ class JudgeMiddleware(agents.AgentMiddleware[Any, Any, Any]):
         drafts = (m for m in agent.with_removed(state) if agent.answer_in(m) == answer)
         said = next(drafts, AIMessage(answer if isinstance(answer, str) else answer[-1]["content"]))
         again = said.model_copy(update={"id": str(uuid.uuid4())})  # at the end, not at its place
-        update: dict[str, Any] = {"messages": [*removed, again], "written": [again.id]}
+        update: dict[str, Any] = {"messages": [*removed, again], "written": [again]}
         if "structured_response" in best:
             update["structured_response"] = best["structured_response"]
         files, now = best.get("files", {}), _files_in(state, "files")
