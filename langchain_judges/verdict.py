@@ -102,7 +102,7 @@ class Item(TypedDict):
 
     Attributes:
         expected: The right answer, or a list of answers any of which is right; where `output` is
-            a list of texts, the list is one answer.
+            a list of several texts, the list is one answer.
         rubric: Criteria for this item alone, in place of the judge's, as `rubric=` has them.
         media: Images, audio and files that the source refers to.
         variables: Other fields of the row, for a prompt of your own that names them.

@@ -216,8 +216,11 @@ ANY = "Any of these is right:\n- Lyon\n- Nice"
         ("expected", "Lyon", ANY, ""),
         ("answer", "Lyon", ANY, "a list of 2, any of which counts as right"),
         ("target", "Lyon", ANY, "a list of 2, any of which counts as right"),
-        ("expected", ["Lyon"], "Lyon\nNice", "a list of 2 texts, shown as one"),
-        ("answer", ["Lyon"], "Lyon\nNice", "a list of 2 texts, shown as one"),
+        ("expected", ["Lyon"], ANY, ""),
+        ("answer", ["Lyon"], ANY, "a list of 2, any of which counts as right"),
+        ("expected", CITIES, "Lyon\nNice", "a list of 2 texts, shown as one"),
+        ("answer", CITIES, "Lyon\nNice", "a list of 2 texts, shown as one"),
+        ("expected", '["Lyon", "Nice"]', "Lyon\nNice", "a list of 2 texts, shown as one"),
     ],
 )
 def test_a_list_of_right_answers_is_of_alternatives_unless_a_list_is_judged(

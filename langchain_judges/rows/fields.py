@@ -99,12 +99,10 @@ def _of_item(row: Mapping[str, Any]) -> dict[str, Any]:
     own = data.spelt(row.get("rubric") or row.get("assertions"))
     # Images, audio and files, whose marks are in the text.
     text, media = context_in(found), [*media_in(messages.messages_in(found) or found)]
-    return (
-        ({"source": text} if text is not None or "source" in row else {})
-        | ({"media": media} if media else {})
-        | ({"rubric": criteria_in(own)} if isinstance(own, list) else {})
-        | ({"rubric": own} if isinstance(own, Mapping) else {})
-    )
+    own = criteria_in(own) if isinstance(own, list) else own
+    read = {"source": text} if text is not None or "source" in row else {}
+    read |= {"media": media} if media else {}
+    return read | ({"rubric": own} if isinstance(own, list | Mapping) else {})
 
 
 def criteria_in(criteria: Sequence[object]) -> list[object]:
@@ -233,7 +231,7 @@ def expected_in(
         value: The reference.
         source: Where the answer is in it.
         named: Whether the value stood below a usual name.
-        output: What is judged: where that is a list of texts, so is the one right answer.
+        output: What is judged: where that is a list of several texts, so is the one right answer.
 
     Raises:
         InputError: The reference holds no answer.
@@ -247,10 +245,10 @@ def expected_in(
 
 
 def _is_listed(output: object) -> bool:
-    """Whether an answer is a list of texts or numbers."""
+    """Whether an answer is a list of several texts or numbers, or one in JSON."""
     with suppress(InputError):
-        part = part_of(output, "output", None)
-        if isinstance(part, list | tuple) and not records.record_in(part):
+        part = data.spelt(part_of(output, "output", None))
+        if isinstance(part, list | tuple) and len(part) > 1 and not records.record_in(part):
             return all(isinstance(each, str | int | float) for each in part)
     return False
 
