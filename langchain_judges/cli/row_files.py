@@ -129,7 +129,7 @@ class RowFile:
             read = ", ".join(columns_in({name: columns[name]}))
             own = name if read in (name, "") else f"{name} (column {read})"
             text = row[name] if isinstance(row[name], str) else json.dumps(row[name], default=str)
-            lines.append(f"  {own}: {shorten(text, 60, placeholder=' …')}")
+            lines.append(f"  {own}: {shorten(str(text), 60, placeholder=' …')}")
         used = {*columns_in({name: columns[name] for name in columns if name in fields})}
         used |= {*CONTEXTS} if row.get("source") and "source" in fields else set()
         if unused := [name for name in record if name not in used]:

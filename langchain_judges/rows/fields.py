@@ -100,7 +100,7 @@ def _of_item(row: Mapping[str, Any]) -> dict[str, Any]:
     # Images, audio and files, whose marks are in the text.
     text, media = context_in(found), [*media_in(messages.messages_in(found) or found)]
     own = criteria_in(own) if isinstance(own, list) else own
-    read = {"source": text} if text is not None or "source" in row else {}
+    read: dict[str, Any] = {"source": text} if text is not None or "source" in row else {}
     read |= {"media": media} if media else {}
     return read | ({"rubric": own} if isinstance(own, list | Mapping) else {})
 
