@@ -68,8 +68,7 @@ def naming_ab(text: str, order: Order, noun: str = "response") -> str:
         order: In which it saw the texts.
         noun: What the prompt calls them.
     """
-    first, second = in_slots(order, "A", "B")
-    return naming(text, {"1": first, "2": second}, noun)
+    return naming(text, dict(zip("12", in_slots(order, "A", "B"), strict=True)), noun)
 
 
 def naming_slots(text: str, order: Order, noun: str = "response") -> str:

@@ -161,7 +161,8 @@ def create_async_code_llm_as_judge(
         if code_extractor is not None:
             code = code_extractor(outputs)
             return await code if hasattr(code, "__await__") else code
-        text = _last_text(outputs)
+        said = [] if isinstance(outputs, str) else _messages_of(outputs, "outputs")
+        text = plain(said[-1]["content"]) if said else str(outputs)
         if code_extraction_strategy == "llm":
             return (await reader.ask("extract_code", {"outputs": text})).code
         return _blocks(text) if code_extraction_strategy == "markdown_code_blocks" else text
@@ -198,16 +199,6 @@ def _blocks(text: str) -> str | None:
     """The code in the blocks of a text, None without any."""
     found = [code for language, code in _BLOCK.findall(text) if language not in _NO_CODE]
     return "\n".join(found) or None
-
-
-def _last_text(outputs: Any) -> str:
-    """Text of an application's outputs; the last one if they are messages.
-
-    Raises:
-        InputError: They are neither a text nor messages.
-    """
-    messages = [] if isinstance(outputs, str) else _messages_of(outputs, "outputs")
-    return plain(messages[-1]["content"]) if messages else str(outputs)
 
 
 MatchMode = Literal["strict", "unordered", "subset", "superset"]

@@ -156,8 +156,7 @@ def _is_held(asked: ToolCall, made: ToolCall, done: Sequence[Message], ends: Any
 
 def steps_within(run: Any) -> list[Message]:
     """The calls and results of loaded child runs, in time, that its outputs do not hold."""
-    steps = [*_steps_below(run, ("tool", "retriever"))]
-    new = _by_place(steps, records.record_in(run.outputs))
+    new = _by_place([*_steps_below(run, ("tool", "retriever"))], records.record_in(run.outputs))
     return [message for done in new.values() for message in done]
 
 
