@@ -182,9 +182,9 @@ async def judgment_of(
 
     What is wrong beside the answer is left out and noted: of its cost, the wrong parts alone.
     """
-    result = await Effect.of(judge, "invoke", row, config)
+    result: Mapping[str, Any] = await Effect.of(judge, "invoke", row, config)
     if kind == "task" or hasattr(unwrapped(judge), "fields_named"):  # a writer, a judge of ours
-        return result  # type: ignore[no-any-return]
+        return result
     form: Any = verdicts.Verdict if kind == "pair" else verdicts.LabelVerdict
     field = "preference" if kind == "pair" else "label"
     without = verdicts.WITHOUT_ANSWER[kind]
