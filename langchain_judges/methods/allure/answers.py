@@ -17,10 +17,13 @@ from unicodedata import category, normalize
 _ANSWER = re.compile(r"answer\s*:", re.IGNORECASE)
 # Dashes that people and models write for a minus, and marks that only quote.
 _TYPOGRAPHY = str.maketrans("‐‑‒–−﹣－‘’“”„«»‹›「」『』", f"-------''{' ' * 11}")
-_PAIRED = re.compile(r"(?<!\w)(\*{1,3}|[\"'`]{1,3})(?=\S)(.+?)(?<=\S)\1(?!\w)")
+# Within so many characters: an open quote must not be looked for through a long text each time.
+_PAIRED = re.compile(r"(?<!\w)(\*{1,3}|[\"'`]{1,3})(?=\S)(.{1,200}?)(?<=\S)\1(?!\w)")
 _ENCLOSED = re.compile(r"\(([^()]*)\)|\[([^][]*)\]|\{([^{}]*)\}")
 # What separates words and ends a sentence; "5!" is another number.
-_STOPS = re.compile(r"[,;、，；¿¡]|(?<=\S)[.:?…。：？]+(?=\s|$)|(?<=[^\W\d])[!！]+(?=\s|$)")
+_STOPS = re.compile(
+    r"[,;、，；¿¡]|(?<=[^\s.:?…。：？])[.:?…。：？]+(?=\s|$)|(?<=[^\W\d])[!！]+(?=\s|$)"
+)
 _BETWEEN_WORDS = re.compile(r"(?<=\w)([^\w\s]+)(?=\w)")
 
 _OPERATORS = frozenset("-+*/^×÷·±√%‰<>≤≥≠~")
