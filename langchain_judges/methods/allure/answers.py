@@ -22,7 +22,7 @@ _PAIRED = re.compile(r"(?<!\w)(\*{1,3}|[\"'`]{1,3})(?=\S)(.{1,200}?)(?<=\S)\1(?!
 _ENCLOSED = re.compile(r"\(([^()]*)\)|\[([^][]*)\]|\{([^{}]*)\}")
 # What separates words and ends a sentence; "5!" is another number.
 _STOPS = re.compile(
-    r"[,;、，；¿¡]|(?<=[^\s.:?…。：？])[.:?…。：？]+(?=\s|$)|(?<=[^\W\d])[!！]+(?=\s|$)"
+    r"[,;、，；¿¡]|(?<=[^\s.:?…。：？])[.:?…。：？]+(?!\S)|(?<=[^\W\d])[!！]+(?!\S)"
 )
 _BETWEEN_WORDS = re.compile(r"(?<=\w)([^\w\s]+)(?=\w)")
 
