@@ -144,8 +144,7 @@ def standard_error(values: Floats, groups: Ints) -> float:
     if units < 2:
         return math.nan
     residuals = np.bincount(groups, values - values.mean())
-    clustered = float(np.sqrt((residuals**2).sum()) / len(values))
-    return clustered * math.sqrt(units / (units - 1))
+    return float(np.sqrt((residuals**2).sum() * units / (units - 1)) / len(values))
 
 
 def _telling_groups(scores: Floats, groups: Ints) -> int:
