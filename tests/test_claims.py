@@ -97,6 +97,16 @@ def test_a_claim_without_a_label_is_left_out_and_named_while_a_quorum_remains():
     assert "1 of 3 claims" in verdict["rationale"]
 
 
+@for_each(("count", "notes"), [(49, 0), (50, 1), (53, 1)])
+def test_as_many_claims_as_a_prompt_allows_may_not_be_all(count, notes):
+    claims = [f"Claim number {n}." for n in range(count)]
+    model = says(named(*[1] * min(count, 50)), claims)
+    verdict = judge_of(model).invoke(SOURCED)["verdict"]
+    assert (verdict["label"], len(verdict["failures"])) == (1.0, notes)
+    for failure in verdict["failures"]:
+        assert (failure["reason"], failure["unit"]) == ("input_cut", "response")
+
+
 @for_each("step", ["list the claims", "check claims"])
 def test_a_step_whose_reply_cannot_be_read_leaves_the_text_unjudged(step):
     good = says(named(1, 1, 0)).replies

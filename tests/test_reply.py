@@ -1,10 +1,11 @@
+import json
 import re
 from typing import Any
 
 from langchain_core.messages import AIMessage
 
 from langchain_judges.asking.reading import json_schema, read
-from langchain_judges.methods.replies import scores_shape
+from langchain_judges.methods.replies import Choice, scores_shape
 from langchain_judges.methods.rubric.replies import label_shape
 from tests.cases import for_each
 
@@ -103,6 +104,13 @@ def test_words_before_a_call_are_a_preamble_where_none_was_forced(words):
         named: Any = [{**said, "text": f"{words} Label: {label}"}, {**made, "input": data}]
         message = AIMessage(named, tool_calls=[{**CALL, "args": data}])
         assert read(message, shape, None, "T", is_free=True)[0] == read_as
+
+
+@for_each("value", [1, 1.5, "one", None, ["1"]])
+def test_what_stands_in_place_of_a_label_is_named_with_its_type(value):
+    reply = AIMessage(json.dumps({"explanation": "", "preference": value}))
+    _, problem = read(reply, Choice, None, None)
+    assert problem.detail.endswith(f", got {value!r}")
 
 
 OTHER_BLOCKS = {

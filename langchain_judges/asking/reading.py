@@ -256,7 +256,7 @@ def check(data: object, shape: type[BaseModel]) -> Reading:
     worst = next((e for e in errors if e["type"] not in _OF_LABEL), errors[0])
     reason: verdict.FailureReason = "invalid_label" if worst["type"] in _OF_LABEL else "unparsable"
     place = ".".join(map(str, worst["loc"])) or "the reply"
-    input_part = f", got {str(worst['input'])[:80]!r}" if worst["type"] != "missing" else ""
+    input_part = f", got {repr(worst['input'])[:80]}" if worst["type"] != "missing" else ""
     return None, Problem(reason, f"{place}: {worst['msg']}{input_part}")
 
 

@@ -109,8 +109,8 @@ class ClaimSteps(replies.RubricSteps):
             texts = replies.distinct_lines(data.get(names.field) or ())
             kept = texts[:MOST_CLAIMS]
             claims += [Claim(claim=text, of=side, supported=None, reason="") for text in kept]
-            if (surplus := len(texts) - MOST_CLAIMS) > 0:
-                detail = f"{surplus} claims beyond the first {MOST_CLAIMS} were not checked"
+            if len(kept) == MOST_CLAIMS:  # of a longer text a model that obeys names no more
+                detail = f"claims beyond the first {MOST_CLAIMS} were not checked"
                 account.fail([Problem("input_cut", detail).failure("split", side)])
         return claims
 
