@@ -231,8 +231,7 @@ def _by_name(model: str, base_url: str | None, settings: Mapping[str, Any]) -> B
     try:
         chat: BaseChatModel = init_chat_model(model, **options)
     except ValueError as exc:
-        reason = str(exc).split("\n")[0]
-        told = ASK_ERRORS["unknown_model"].format(model=model, reason=reason)
+        told = ASK_ERRORS["unknown_model"].format(model=model, reason=str(exc).split("\n")[0])
         raise ModelSetupError(told) from exc
     except Exception as exc:  # a package is missing; or it raises its own
         raise ModelSetupError(f"The model {model!r} cannot be loaded: {exc}") from exc

@@ -426,8 +426,7 @@ class ReplyLog:
         if self.saver is None or thread is None:
             return None
         if thread not in self._threads:
-            store = await _store_of(self.saver)
-            self._threads.setdefault(thread, ScopeReplies(store, thread))
+            self._threads.setdefault(thread, ScopeReplies(await _store_of(self.saver), thread))
         return self._threads[thread]
 
     def begin(self, config: RunnableConfig | None) -> None:

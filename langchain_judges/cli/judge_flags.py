@@ -121,8 +121,7 @@ def keyless(model: Any) -> Any:
         return model_of_spec(model)
     except ModelSetupError:
         # Errors that are not about the key are raised again.
-        settings = {**model.get("settings", {}), "api_key": "none"}
-        return model_of_spec(model | {"settings": settings})
+        return model_of_spec(model | {"settings": {**model.get("settings", {}), "api_key": "none"}})
 
 
 def check_model(spec: ModelSpec) -> None:

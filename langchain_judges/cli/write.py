@@ -52,8 +52,7 @@ def write(
     good = checked_rows(open_rows(tasks, check_task, rows), "list of concepts", kept=True)
     calls = options_of(WRITERS, method, preset, settings).calls()
     model = writer.spec_of(writer.model)
-    plan = CallEstimate(method, "item", (Asked(calls, model),))
-    tell_plan(plan, good.number, good.size, run)
+    tell_plan(CallEstimate(method, "item", (Asked(calls, model),)), good.number, good.size, run)
     tell_kept(output.file)
     if run.dry_run:
         return

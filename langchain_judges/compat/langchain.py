@@ -253,8 +253,7 @@ class LangChainStringEvaluator(RunEvaluator):
         self, run: Run, example: Example | None = None, evaluator_run_id: UUID | None = None
     ) -> EvaluationResult:
         """Judge a run's output."""
-        fields = self._prepare(run, example)
-        return self._feedback(await self.evaluator.aevaluate_strings(**fields))
+        return self._feedback(await self.evaluator.aevaluate_strings(**self._prepare(run, example)))
 
     def _feedback(self, result: Mapping[str, Any]) -> EvaluationResult:
         named = {"score": result["score"], "value": result.get("value")}

@@ -121,8 +121,7 @@ def as_evaluator(  # noqa: PLR0913 - where each field stands
     """
     lookup.check_words(key=key)
     check_value("prepare", prepare, Prepare)
-    sources = cases.TextSources(input, output, reference, context, rubric)
-    reader = cases.CaseReader(judge, sources)
+    reader = cases.CaseReader(judge, cases.TextSources(input, output, reference, context, rubric))
     name = cases.feedback_key(judge, key)
     return JudgeEvaluator(judge, name, reader, prepare, spans_of(judge, name, scale))
 

@@ -273,8 +273,7 @@ class _Look:
             self.in_queue = {str(item.run_id) for item in items}
         else:
             new: Any = {"rubric_items": asked} if asked else {}
-            made = self.patiently(self.client.create_annotation_queue, name=name, **new)
-            self.queue_id = made.id
+            self.queue_id = self.patiently(self.client.create_annotation_queue, name=name, **new).id
 
     def _register_labels(self) -> list[str]:
         """Register the judge's labels as categories for people; return their key."""

@@ -98,8 +98,7 @@ def _shown(example: Example, order: Order | None, noun: str) -> str:
         for name, text in _parts(example, order, noun)
         if text
     )
-    lesson = _lesson(example, order, noun)
-    return WORDS["example"].format(fence=token, parts=parts, lesson=lesson)
+    return WORDS["example"].format(fence=token, parts=parts, lesson=_lesson(example, order, noun))
 
 
 def _parts(example: Example, order: Order | None, noun: str) -> list[tuple[str, str]]:

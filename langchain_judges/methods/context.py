@@ -328,8 +328,7 @@ class RowSteps(ABC, Generic[RowState]):
         """
         if not hasattr(cls, "state"):
             raise TypeError(f"{cls.__name__} needs a `state`: the `TypedDict` of its graph")
-        results = ("id", "verdict", *options.results, "recalled")
-        schema = StateSchema(cls.state, results, cls.source)
+        schema = StateSchema(cls.state, ("id", "verdict", *options.results, "recalled"), cls.source)
         return cls(JudgeContext.of(options, model, schema), options).compile()
 
     def compile(self) -> JudgeGraph:

@@ -249,8 +249,7 @@ def consulted(
         if whole:
             own = row_tools(whole, options.tool_limits.characters)
             tools |= {each.name: each for each in own}
-        shown = material(state)
-        lookups = await _gathered(question, tools, options.tool_limits, shown, account)
+        lookups = await _gathered(question, tools, options.tool_limits, material(state), account)
         if whole and not lookups:
             account.fail(cut(whole))
         return {"lookups": lookups}

@@ -182,8 +182,7 @@ class PairSteps(context.RowSteps[PairState]):
 
     def lookup_variables(self, state: PairState) -> Mapping[str, object]:
         """The pair as a prompt that looks things up shows it."""
-        pair = pair_of(state)
-        variables = self.prompt_variables(pair, "AB")
+        variables = self.prompt_variables(pair_of(state), "AB")
         return {
             "material": MATERIAL_ALONE.format(**variables) + str(variables["focus"]),
             "judgment": f"which response is better.{variables['instructions']}",

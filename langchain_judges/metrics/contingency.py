@@ -153,8 +153,7 @@ def jackknife_interval(
 
 
 def _draws(weights: Floats, seed: int) -> Tables:
-    draws = np.random.default_rng(seed).dirichlet(weights.ravel(), DRAWS)
-    return draws.reshape(-1, *weights.shape)
+    return np.random.default_rng(seed).dirichlet(weights.ravel(), DRAWS).reshape(-1, *weights.shape)
 
 
 T = TypeVar("T")

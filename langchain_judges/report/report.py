@@ -146,8 +146,7 @@ class TrustReport(Measured, WrittenReport):
     @property
     def wrong(self) -> Number:
         """Share of wrong single verdicts; with several criteria, of the worst one."""
-        parts = self.sample.parts.values()
-        rates = [metrics.rate(part.misses, **part.settings) for part in parts]
+        rates = [metrics.rate(part.misses, **part.settings) for part in self.sample.parts.values()]
         worst = max(rates, key=lambda rate: math.inf if math.isnan(rate) else rate)
         return Number("single.wrong", "Single verdicts that are wrong", worst)
 

@@ -45,8 +45,7 @@ class PlainModel(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        message = self._reply(messages, stop, kwargs)
-        return ChatResult(generations=[ChatGeneration(message=message)])
+        return ChatResult(generations=[ChatGeneration(message=self._reply(messages, stop, kwargs))])
 
 
 class FakeChatModel(PlainModel):

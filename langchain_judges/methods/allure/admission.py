@@ -72,8 +72,7 @@ class Audited:
         async def ask() -> LabelVerdict:
             return cast("LabelVerdict", (await judgment_of(judge, "item", item))["verdict"])
 
-        key = key_of("verdict", self.mark, version, item["id"], item)
-        verdict = await self.paid.once(key, ask)
+        verdict = await self.paid.once(key_of("verdict", self.mark, version, item["id"], item), ask)
         emit("verdict", step, verdict, item["id"])
         return verdict
 

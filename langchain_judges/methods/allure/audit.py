@@ -86,8 +86,7 @@ def create_allure_audit(
         "calls": 0,
     }
     threads = options.max_concurrency + context.SPARE_THREADS
-    model = teaches.get_name()
-    return JudgeGraph.of(loop.graph(), options, marks, threads, model=model, log=log)
+    return JudgeGraph.of(loop.graph(), options, marks, threads, model=teaches.get_name(), log=log)
 
 
 # Told to the auditor of a label that was drawn.
@@ -226,8 +225,7 @@ class Loop(admission.Admission):
             doubt = None if label is None else self.checks.doubt(item, label, self.labels)
             if doubt:
                 doubts[item["id"]] = doubt._asdict()
-        dev_before = self.measured(state["dev"], state["dev_verdicts"])
-        return {"doubts": doubts, "dev_before": dev_before}
+        return {"doubts": doubts, "dev_before": self.measured(state["dev"], state["dev_verdicts"])}
 
     async def propose(self, state: states.AuditState) -> effects.Update:
         """Propose every doubt that nobody has decided yet, and some other labels."""

@@ -77,8 +77,7 @@ class SC2Steps(PairSteps):
         self, pair: ShownPair, aspects: Sequence[str], number: int, account: Account
     ) -> tally.ComparisonTable:
         """One table: a row for each aspect, of what is shared and what is not."""
-        limit = self.context.adapters["table"].text_limit
-        whole, part = tally.table_shapes(len(aspects), limit)
+        whole, part = tally.table_shapes(len(aspects), self.context.adapters["table"].text_limit)
         variables = {
             **self._material(pair, "AB"),
             "aspects": "\n".join(f"{i}. {name}" for i, name in enumerate(aspects, 1)),
@@ -174,8 +173,7 @@ class SC2Steps(PairSteps):
         }
         name = f"match {place[0]}.{place[1]}: table {one} vs table {other}"
         shape = tally.Decision if self.options.wording == "own" else tally.EvenDecision
-        parse = tally.DECISION.parse
-        question = self.context.question("match", shape, parse=parse, label="{unit}")
+        question = self.context.question("match", shape, parse=tally.DECISION.parse, label="{unit}")
         reply = await ask(question, variables, account, unit=name)
         said = reply.data["more_consistent"] if reply.data else None
         if not reply.data or said == "tie":
