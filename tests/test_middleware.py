@@ -860,6 +860,25 @@ def test_the_lines_of_a_list_are_criteria_and_any_other_text_is_one_rubric(text,
     assert found == (several if isinstance(criteria, list) else criteria)
 
 
+def test_whoever_writes_again_is_told_what_each_criterion_misses_and_no_note():
+    said = {
+        "criterion_1": {"explanation": "It calls the customer an idiot.", "label": "0"},
+        "criterion_2": {"explanation": "It is brief.", "label": "1"},
+        "criterion_3": {"explanation": "It names no place.", "label": "0"},
+    }
+    rubric = ["Tone: polite?", "Length: brief?", "Place: a place?"]
+    judge = create_rubric_judge(FakeChatModel(replies=[said] * 2), rubric=rubric)
+    assistant, model = agent(judge, "bad", "good", context=lambda _: {"hours": {"open": 9}})
+    assistant.invoke(ASKED)
+    request = model.prompts[1].split("not good enough yet. ")[1]
+    assert "- Tone: It calls the customer an idiot.\n- Place: It names no place.\n" in request
+    assert "It is brief." not in request
+    assert "Note" not in request
+    tool = judge_tool(create_rubric_judge(FakeChatModel(replies=[said]), rubric=rubric))
+    told = json.loads(tool.invoke({"input": "Why?", "output": "So."}))["rationale"]
+    assert told.endswith("- Tone: It calls the customer an idiot.\n- Place: It names no place.")
+
+
 def test_a_first_draft_and_an_earlier_one_are_asked_for_in_their_own_words():
     assistant, model = agent(bsm(), "good", "bad", "bad", max_revisions=2)
     assistant.invoke(ASKED)
@@ -1043,6 +1062,17 @@ def test_a_tool_has_the_name_and_the_words_that_its_owner_gives():
 def test_a_writer_may_be_the_name_of_a_model():
     with pytest.raises(ModelSetupError, match="nobody"):
         best_of(2, bsm(), "nobody:small")
+
+
+def test_the_samples_of_an_agent_are_no_turns_of_its_thread():
+    model = FakeChatModel(replies=["good"] * 2)
+    kept: Any = create_agent(model, [], checkpointer=InMemorySaver())
+    for writer in (kept, kept.with_config(tags=["own"])):
+        with pytest.raises(OptionError, match="samples would be turns of one thread"):
+            best_of(2, labels(), writer)
+    result = best_of(2, labels(), create_agent(model, [])).invoke(ASKED)
+    assert (result["index"], len(result["answers"])) == (0, 2)
+    assert not any("good" in prompt for prompt in model.prompts)
 
 
 def test_of_equal_answers_the_first_is_the_best_and_the_contest_has_a_name():

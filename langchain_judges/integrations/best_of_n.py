@@ -18,7 +18,7 @@ from langchain_judges.asking.effects import Effect, Step, emit, gather, run, run
 from langchain_judges.asking.failures import NOT_FAILURES, failure_of
 from langchain_judges.asking.models import is_openai_compatible, plain_model, resolve_model
 from langchain_judges.asking.question import run_of, sample_seed
-from langchain_judges.errors import InputError, OverBudget
+from langchain_judges.errors import InputError, OptionError, OverBudget
 from langchain_judges.integrations import eval_cases as cases
 from langchain_judges.methods.describe import kind_of, layers_of, tell_good
 from langchain_judges.options import Count, Rule, check_value
@@ -82,9 +82,10 @@ def best_of(
     Args:
         n: How many answers.
         judge: A judge of this package, or a runnable that declares what it takes.
-        answer: The writer of the answers: a chat model or its name, any runnable, or a
-            function. An OpenAI-compatible chat model gets a different seed for each sample,
-            and temperature 0.7 unless it sets its own. Without `answer`, the input must hold
+        answer: The writer of the answers: a chat model or its name, a function, or any runnable
+            but a graph with a checkpointer, whose samples would be turns of one thread. An
+            OpenAI-compatible chat model gets a different seed for each sample, and temperature
+            0.7 unless it sets its own. Without `answer`, the input must hold
             the answers: `{"input": …, "answers": […]}`. The input may also hold a
             `reference` and a `context` for the judge.
         seed: Seed of the draw.
@@ -94,7 +95,7 @@ def best_of(
         "usage"}`.
 
     Raises:
-        OptionError: An option is not allowed.
+        OptionError: An option is not allowed, or `answer` has a checkpointer.
         ModelSetupError: The model does not exist.
         OverBudget: When it is called: a budget let no answer be judged.
     """
@@ -103,6 +104,8 @@ def best_of(
     check_value("answer", answer, AnswerSource)
     written = resolve_model(answer) if isinstance(answer, str) else plain_model(answer)
     writer = written if written is None else coerce_to_runnable(written)
+    if any(getattr(layer, "checkpointer", None) for layer in layers_of(writer)):
+        raise OptionError(cases.WORDS["keeps_threads"])
     contest = _Contest(n, judge, writer, seed)
     tell_good(judge)
 

@@ -447,6 +447,20 @@ def criteria_of(outcome: JudgmentResult, key: str) -> list[replies.CriterionScor
     return [{**p, "criterion": named.get(p["criterion"], p["criterion"])} for p in parts]
 
 
+def reasons_of(outcome: JudgmentResult) -> str:
+    """The reasons for whoever may write a text again, of each criterion that it does not meet too.
+
+    Notes are left out: they tell people how the text was read.
+    """
+    verdict = outcome["verdict"]
+    if verdicts.decision(verdict) is None:
+        return comment_of(verdict)
+    said = str(verdict.get("rationale") or "")
+    missed = [part for part in criteria_of(outcome, "") if part.get("holds") is False]
+    lines = [f"- {p['criterion']}: {p['reason']}" for p in missed if p["reason"] not in said]
+    return "\n".join([said, *lines])
+
+
 def error_verdict(judge: Judge, exc: errors.JudgeError) -> CaseVerdict:
     """The verdict of a row that failed before it was judged."""
     without = verdicts.WITHOUT_ANSWER[describe.kind_of(judge)]

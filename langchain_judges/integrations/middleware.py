@@ -361,7 +361,7 @@ class JudgeMiddleware(agents.AgentMiddleware[Any, Any, Any]):
             self._report(outcome, too_low if is_too_low else "satisfied", answers)
         if "revised" in current:
             request = HumanMessage(
-                self._request(state, verdict),
+                self._request(state, outcome),
                 name=agent.REVISER,
                 additional_kwargs={"lc_source": agent.REVISER, "draft": agent.draft_in(state)},
             )
@@ -508,11 +508,11 @@ class JudgeMiddleware(agents.AgentMiddleware[Any, Any, Any]):
                 best = answer
         return best
 
-    def _request(self, state: JudgedState, verdict: cases.CaseVerdict | None) -> str:
+    def _request(self, state: JudgedState, outcome: cases.JudgmentResult | None) -> str:
         """The words that ask for a better answer."""
-        if verdict is None:
+        if outcome is None:
             return cases.WORDS["look_again"]
-        reasons = comment_of(verdict)
+        reasons = cases.reasons_of(outcome)
         if self.kind == "pair":
             known, _ = self.options.texts(state)
             other = "a known answer" if known else "your earlier draft"

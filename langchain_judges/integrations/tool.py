@@ -9,11 +9,11 @@ from pydantic import BaseModel, Field
 
 from langchain_judges.asking.effects import run
 from langchain_judges.errors import InputError, OptionError, OverBudget
-from langchain_judges.integrations.eval_cases import WORDS, CaseVerdict, judge_case
+from langchain_judges.integrations.eval_cases import WORDS, CaseVerdict, judge_case, reasons_of
 from langchain_judges.methods.describe import kind_of, leaves_of, option_of
 from langchain_judges.rows.lookup import check_words
 from langchain_judges.runs.run_state import Judge
-from langchain_judges.verdict import comment_of, score_of
+from langchain_judges.verdict import score_of
 
 
 class PairArguments(BaseModel, extra="forbid"):
@@ -62,11 +62,12 @@ def judge_tool(
         if lost := sorted(needed - case.keys()):
             raise ToolException(f"give {', '.join(lost)} too: without it there is no verdict")
         try:
-            verdict = (await judge_case(judge, case))["verdict"]
+            outcome = await judge_case(judge, case)
         except (InputError, OverBudget) as exc:
             raise ToolException(str(exc)) from exc
+        verdict = outcome["verdict"]
         summary = {k: v for k, v in verdict.items() if k in {"preference", "label"}}
-        summary |= {"score": score_of(verdict), "rationale": comment_of(verdict)}
+        summary |= {"score": score_of(verdict), "rationale": reasons_of(outcome)}
         return json.dumps(summary, ensure_ascii=False), verdict
 
     return StructuredTool.from_function(
