@@ -28,10 +28,11 @@ from langchain_judges.escaping import inert_cell
 from langchain_judges.report.terminal import criteria_table
 from langchain_judges.rows.checks import number_in
 from langchain_judges.rows.files import read_table
-from langchain_judges.runs.book import Book, Percent
+from langchain_judges.runs.book import Book
 from langchain_judges.runs.row_reader import Records
 from langchain_judges.runs.sheets import judged_cells
 from langchain_judges.runs.sources import Source, source_of
+from langchain_judges.runs.summary import Percent
 from langchain_judges.runs.tables import FORMS
 from langchain_judges.verdict import NOTES
 from tests.attacks.cells import live_in_rows
@@ -109,10 +110,12 @@ def test_no_criterion_takes_a_column_of_the_verdict_or_of_another(names, first):
 def test_a_book_sums_up_each_criterion_and_lists_the_failures(judged):
     sheets = book(judged)
     lines = {line[:2]: line[2:] for line in sheets["summary"]}
-    assert lines["Tone", "polite"] == (1, 0.5, 0.09, 0.91, None)
+    # Wilson's interval of 1 of 2, with z² = 3.84: 0.5 ± 1.96 · √(0.25 / 2 + 3.84 / 16) / 2.92.
+    assert lines["Tone", "polite"] == pytest.approx((1, 0.5, 0.0945, 0.9055, None), abs=1e-4)
     assert lines["Tone", "not judged"] == (1, None, None, None, "unparsable")
-    assert lines["Remedy", "polite"][:2] == (2, 0.67)
-    assert lines["Remedy", "mean score"][1] == 0.67
+    assert lines["Remedy", "polite"][:2] == (2, 2 / 3)
+    assert lines["Remedy", "mean score"][1] == 2 / 3
+    assert ("calls", 6) in lines
     assert lines["judge", "rubric by FakeChatModel"]
     assert [row[:4] for row in sheets["failures"][1:]] == [(4, "3", "evaluate", "Tone")]
 

@@ -26,7 +26,8 @@ from langchain_judges.report.sample import Sample
 from langchain_judges.rows import checks, files
 from langchain_judges.rows.columns import Columns
 from langchain_judges.runs import sheets, sources
-from langchain_judges.runs.book import Book, Percent
+from langchain_judges.runs.book import Book
+from langchain_judges.runs.summary import Percent
 from langchain_judges.verdict import Usage, add_usage, no_usage
 
 if TYPE_CHECKING:

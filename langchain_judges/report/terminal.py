@@ -98,7 +98,7 @@ def criteria_table(summary: Summary) -> Table:
     """Render what each criterion came to."""
     rows: list[tuple[str, ...]] = []
     last = ""
-    for name, *cells in summary.criteria.lines():
+    for name, *cells in summary.criteria.written():
         rows.append(("" if name == last else name, *cells))
         last = name
     return _table(HEAD, rows)

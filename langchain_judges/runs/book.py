@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from langchain_judges.errors import needs
 from langchain_judges.escaping import clean, inert_cell
 from langchain_judges.runs.run_row import ResultRow, outcome_of
 from langchain_judges.runs.sheets import TableFile, criterion_columns
-from langchain_judges.runs.summary import HEAD
+from langchain_judges.runs.summary import HEAD, Spelt
 
 # Characters of a cell that Excel holds, and what stands at the end of a text that has more.
 _MOST, _CUT = 32_767, " … (cut: a cell of Excel holds no more)"
@@ -23,21 +22,6 @@ _UNJUDGED = "D9D9D9"
 # The columns of the summary.
 _SUMMED = (*HEAD[:-1], "95 % from", "to", "why not")
 SheetRows = Callable[[], Iterable[Sequence[object]]]
-
-
-class Percent(float):
-    """A share, which a sheet shows as a percentage, and as wide as one."""
-
-    form = "0.0%"
-
-    def __str__(self) -> str:
-        return f"{self:.1%}"
-
-
-class Spelt(float):
-    """A number that a sheet shows with as many decimals as it was spelt with."""
-
-    form = "0.00"
 
 
 def _excel_cell(cell: object, *, raw: bool) -> object:
@@ -110,7 +94,7 @@ class Book:
 
     def _styled(self, sheet: Any, value: object, colour: str = "", *, bold: bool = False) -> Any:
         styles, cell = self._styles, self._cell(sheet, _excel_cell(value, raw=self._is_raw))
-        if isinstance(value, Percent | Spelt):
+        if isinstance(value, Spelt):
             cell.number_format = value.form
         cell.alignment = styles.Alignment(wrap_text=True, vertical="top")
         if bold:
@@ -131,29 +115,6 @@ def _lines_shown(row: Sequence[object], widths: Sequence[int]) -> int:
         if isinstance(cell, str):
             lines = max(lines, sum(1 + len(line) // width for line in cell.split("\n")))
     return min(lines, _TALLEST)
-
-
-def _number_spelt(text: str) -> float | str:
-    """The number that a count, a mean or a percentage spells; anything else unchanged."""
-    spelling = r"(-?(?:[1-9]\d{0,2}(?:,\d{3})+|[1-9]\d*|0))(\.\d+)?( %)?"
-    if not (found := re.fullmatch(spelling, text, re.ASCII)):
-        return text
-    number = float(text.removesuffix(" %").replace(",", ""))
-    if found[3]:
-        return Percent(number / 100)
-    if not found[2]:
-        return int(number)
-    spelt = Spelt(number)
-    spelt.form = re.sub(r"\d", "0", f"0{found[2]}")
-    return spelt
-
-
-def _in_cells(line: Sequence[str]) -> list[float | str]:
-    """A line of the summary, an interval in two cells, anything else in a third."""
-    *cells, end = (*line, *[""] * (len(HEAD) - len(line)))
-    ends = list(map(_number_spelt, end.split(" to ")))
-    is_range = len(ends) == 2 and not any(isinstance(each, str) for each in ends)
-    return [*map(_number_spelt, cells), *(ends if is_range else ["", "", end])]
 
 
 class XlsxFile(TableFile):
@@ -186,8 +147,11 @@ class XlsxFile(TableFile):
         coloured = {f"judge.{name}" for name in labels}
         places = [place for place, key in enumerate(names) if key in coloured]
         self._book.add("rows", list(names.values()), rows, places)
-        lines = [*self._criteria.lines(), (), *self._criteria.facts()]
-        filled = [(*map(inert_cell, _in_cells(line)), "")[: len(_SUMMED)] for line in lines]
+        lines: list[Sequence[object]] = []
+        for *cells, end in self._criteria.lines():
+            lines.append([*cells, *(["", "", end] if isinstance(end, str) else end)])
+        lines += [(), *self._criteria.facts()]
+        filled = [[*map(inert_cell, line), *[""] * (len(_SUMMED) - len(line))] for line in lines]
         self._book.add("summary", _SUMMED, lambda: filled)
         if self._failures:
             head = ("row", "id", "step", "unit", "reason", "detail")

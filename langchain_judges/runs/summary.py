@@ -17,10 +17,33 @@ from langchain_judges.rows.checks import SIDES, kind_of_result, names_of_sides
 from langchain_judges.runs.run_row import RUN_ERRORS, AnyVerdict, ResultRow, judged_row, outcome_of
 from langchain_judges.verdict import decision, failures_in, is_abstention
 
+
+class Spelt(float):
+    """A number with the format in which it is written, and the one of its cell in a sheet."""
+
+    spelling, form = ".2f", "0.00"
+
+    def __str__(self) -> str:
+        return f"{self:{self.spelling}}"
+
+
+class Percent(Spelt):
+    """A share, which is shown as a percentage."""
+
+    spelling, form = ".1%", "0.0%"
+
+
+class Dollars(Spelt):
+    """A cost."""
+
+    spelling, form = ".4f", "0.0000"
+
+
+Cell = str | int | Spelt
 # Criterion, label (or mean, or not judged), rows, share or mean, its 95 % interval or why.
-CountLine = tuple[str, str, str, str, str]
+CountLine = tuple[str, str, Cell, Cell, str | Sequence[Spelt]]
 # What the cells of a line are.
-HEAD: CountLine = ("criterion", "label", "rows", "share or mean", "95 % interval, or why")
+HEAD = ("criterion", "label", "rows", "share or mean", "95 % interval, or why")
 # How many different causes are counted: every row may fail with a different message.
 _MOST_CAUSES = 1000
 
@@ -106,35 +129,45 @@ class CriterionCounts:
             total = counts.labels.total()
             for label, number in sorted(counts.labels.items()):
                 share = metrics.rate([1] * number + [0] * (total - number))
-                ends = "{:.0%} to {:.0%}".format(*share.interval or ())
-                yield name, label, f"{number:,}", _spaced(f"{share:.0%}"), _spaced(ends)
+                yield name, label, number, Percent(share), [*map(Percent, share.interval or ())]
             if counts.scores:
                 found = metrics.mean(counts.scores)
                 reach = found.interval
                 if reach and all(0 <= score <= 1 for score in counts.scores):
                     reach = reach.within(0, 1)
-                limits = f"{reach.low:.2f} to {reach.high:.2f}" if reach else found.no_interval
-                what = "mean score", f"{len(counts.scores):,}", f"{found:.2f}"
-                yield name, *what, limits or ""
+                limits = [*map(Spelt, reach)] if reach else found.no_interval or ""
+                yield name, "mean score", len(counts.scores), Spelt(found), limits
             yield from ((name, "best label", "", "", best) for best in counts.best if best)
             for reason, number in (counts.not_judged + self._lost).most_common():
-                yield name, "not judged", f"{number:,}", "", reason
+                yield name, "not judged", number, "", reason
 
-    def facts(self) -> Iterator[tuple[str, str]]:
+    def written(self) -> Iterator[list[str]]:
+        """Yield the cells of each line as texts."""
+        for *cells, end in self.lines():
+            ends = [end] if isinstance(end, str) else end
+            yield [*map(_written, cells), " to ".join(map(_written, ends))]
+
+    def facts(self) -> Iterator[tuple[str, Cell]]:
         """Yield who judged, and what it took."""
         for method, model, prompts in self._judges:
             yield "judge", " ".join(filter(None, (method, model and f"by {model}")))
             if prompts:
                 yield "prompts", prompts
-        yield from ((name, f"{number:,}") for name, number in self._spent.items())
-        yield ("dollars", "no prices were named" if self._cost is None else f"{self._cost:.4f}")
+        yield from self._spent.items()
+        yield "dollars", "no prices were named" if self._cost is None else Dollars(self._cost)
 
     def markdown(self) -> str:
         """The counts as Markdown."""
-        rows = [HEAD, tuple("---" for _ in HEAD), *self.lines()]
+        rows = [HEAD, tuple("---" for _ in HEAD), *self.written()]
         table = "".join(f"| {' | '.join(map(escaping.escaped, row))} |\n" for row in rows)
-        facts = "".join(f"- {name}: {escaping.escaped(text)}\n" for name, text in self.facts())
-        return f"{table}\n{facts}"
+        facts = (f"- {name}: {escaping.escaped(_written(own))}\n" for name, own in self.facts())
+        return f"{table}\n{''.join(facts)}"
+
+
+def _written(cell: Cell) -> str:
+    if isinstance(cell, Percent):
+        return _spaced(f"{cell:.0%}")
+    return f"{cell:,}" if type(cell) is int else str(cell)
 
 
 def _spaced(percent: str) -> str:
