@@ -1060,13 +1060,15 @@ def test_a_document_without_text_keeps_its_number_and_is_no_data():
         Document("", metadata={"source": "b.pdf"}),
         {"text": " "},
         {"content": "", "score": 0.1},
+        *(" ", None, {}, Document("\n"), {"text": None}, {"content": "", "chunk": 3, "lost": []}),
     ]
     documents = [Document("Opens at 9."), *blank, {"title": "T", "page_content": ""}]
     read = context_in([*documents, "Shut on Sunday."])
-    heads = "[2] b.pdf (empty)\n\n[3] (empty)\n\n[4] (empty)\n\n[5] T (empty)\n\n"
-    assert read == f"[1]\nOpens at 9.\n\n{heads}[6]\nShut on Sunday."
+    empty = "".join(f"[{number}] (empty)\n\n" for number in range(3, 11))
+    heads = f"[2] b.pdf (empty)\n\n{empty}[11] T (empty)\n\n"
+    assert read == f"[1]\nOpens at 9.\n\n{heads}[12]\nShut on Sunday."
     assert not is_data(documents)
-    assert documents_in(read) == 6
+    assert documents_in(read) == 12
     assert "empty" not in without_heads(read)
     for each in [*blank, blank]:
         assert context_in(each) is None

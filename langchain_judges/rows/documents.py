@@ -22,6 +22,7 @@ CONTEXTS: tuple[str, ...] = tuple(checks.KNOWN_NAMES["contexts"])
 _TEXT_OF = ("page_content", "text", "content")
 # What says of it which one it is, and LangChain's word for a document.
 _ABOUT = ("title", "source", "url", "type")
+_BESIDE_TEXT = {*_TEXT_OF, *_ABOUT, *checks.KNOWN_NAMES["search"]}
 # The line above a document that is one of several.
 _HEAD = re.compile(r"^\[\d+\](?: .*)?$", re.MULTILINE)
 # Where a line of a document would read as the beginning of another one, and how it is quoted.
@@ -120,10 +121,8 @@ def _holds_text(context: object) -> bool:
 
 def _documents(value: object, title: str = "") -> Iterator[tuple[str, object]]:
     """Yield the documents in a value, each with its title: texts, some empty, and other data."""
-    if data.is_nothing(value := records.opened(data.plain_data(value))):
-        return
-    if isinstance(value, str):
-        yield title, value
+    if isinstance(value := records.opened(data.plain_data(value)), str | None) or value == {}:
+        yield title, "" if data.is_nothing(value) else value
     elif isinstance(value, Mapping) and media.content_in(value):
         yield title, media.mark_of(cast("Mapping[str, object]", value))
     elif messages := messages_in(value):
@@ -136,7 +135,7 @@ def _documents(value: object, title: str = "") -> Iterator[tuple[str, object]]:
     elif isinstance(getattr(value, "page_content", None), str):
         yield from _documents(vars(value))
     elif isinstance(value, Mapping) and (text := _text_of_document(value)) is not None:
-        yield from [(_title(value), "")] if text == "" else _documents(text, _title(value))
+        yield from _documents(text, _title(value))
     elif isinstance(value, Mapping) and (inner := _documents_below(value)):
         yield from _documents(inner)
     else:
@@ -166,9 +165,11 @@ def _text_of_document(value: Mapping[str, object]) -> object:
     held_texts = [value[name] for name in _TEXT_OF if name in value]
     if texts := [each for each in held_texts if not data.is_nothing(each)]:
         return texts[0]
-    is_known = value.keys() <= {*_TEXT_OF, *checks.KNOWN_NAMES["search"], *_ABOUT}
-    if len(value) != 1 or "page_content" in value or "text" in value:
-        return "" if is_known and any(isinstance(each, str) for each in held_texts) else None
+    others = (own for name, own in value.items() if name not in _BESIDE_TEXT)
+    if held_texts and not any(isinstance(own, str | list | Mapping) and own for own in others):
+        return ""
+    if len(value) != 1:
+        return None
     [(name, held)] = value.items()
     if checks.is_plain(name, "context") or messages_in(held) or media.content_in(held):
         return held
