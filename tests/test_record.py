@@ -1346,7 +1346,10 @@ def test_a_file_that_was_deleted_is_not_shown():
 # Under any root, and what an agent may name alike.
 KEPT = ["/large_tool_results/call_1", "/conversation_history/session_1.md"]
 KEPT += ["/work/conversation_history/media/0a.png", "/a/large_tool_results/7"]
+KEPT += ["/work/conversation_history/session_0a1b.md", "/conversation_history/2026/own.md"]
 OWN = ["/report.md", "/large_tool_results.md", "/conversation_history", "/my_large_tool_results/a"]
+# No name of the framework's, and not below its usual root.
+OWN += ["/report/conversation_history/summary.md", "/home/me/large_tool_results/analysis.md"]
 
 
 @for_each("path", KEPT + OWN)
