@@ -9,8 +9,12 @@ import re
 import threading
 import time
 from dataclasses import replace
+from datetime import date
+from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
+import numpy as np
 import pytest
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.prompts import ChatPromptTemplate
@@ -25,6 +29,7 @@ from langchain_judges.errors import (
     RepeatedFailureError,
 )
 from langchain_judges.report import read_verdicts
+from langchain_judges.rows.checks import ANNOTATIONS
 from langchain_judges.runs.options import RunOptions
 from langchain_judges.runs.results import Results
 from langchain_judges.runs.run_row import _decisive
@@ -422,11 +427,37 @@ def test_ten_texts_that_a_provider_refuses_do_not_stop_the_run(serve):
     assert [row["verdict"]["failures"][0]["reason"] for row in rows] == ["refusal"] * 11
 
 
+class ObjectId:  # as MongoDB has them
+    def __str__(self):
+        return "507f"
+
+
+VALUES = [
+    *((UUID(int=7), str(UUID(int=7))), (ObjectId(), "507f"), (b"ab", "ab"), (Decimal("7"), "7")),
+    *((np.int64(3), 3), (np.float32(0.5), 0.5), (date(2026, 1, 2), "2026-01-02")),
+    *((float("nan"), None), (7, 7), ("p7", "p7"), ((1, 2), [1, 2])),
+]
+
+
+@for_each("field", ["id", *({*ANNOTATIONS} - {"human_votes"})])
+@for_each("value, kept", VALUES)
+def test_ids_and_annotations_of_any_type_are_kept_as_plain_data(field, value, kept):
+    cell, known = ({"Tone": each} if field == "labels" else each for each in (value, kept))
+    judge = of_method("rubric", FakeChatModel(replies=answer))
+    [row], _ = collect(judge, [{**ITEM, field: cell}], "sync")
+    assert row["judged"]
+    assert json.loads(json.dumps(row)).get(field) == known
+
+
+ENDLESS: list[Any] = []
+ENDLESS.append(ENDLESS)
+
+
 @for_each(
     ("rows", "message"),
     [
         ([5], "row 1: a row must have named fields, .* got int"),
-        ([{**pairs(1)[0], "label": object()}], "row 1: a field cannot be written"),
+        ([{**pairs(1)[0], "label": ENDLESS}], "row 1: data that contain themselves"),
     ],
 )
 def test_rows_that_cannot_be_judged_or_written_are_refused_before_they_are_paid(rows, message):

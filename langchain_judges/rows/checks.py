@@ -57,7 +57,8 @@ def kind_of_example(example: Mapping[str, object]) -> Literal["pair", "item"]:
 
 def names_of_sides(result: Mapping[str, Any], systems: Sequence[str] | None) -> dict[str, str]:
     """Who wrote A and B, of all rows or by the row's `systems`; none unless they are two."""
-    own = systems or result.get("systems") or ()
+    given = systems or result.get("systems")
+    own = given if isinstance(given, list | tuple) else ()
     names = [each for each in own if isinstance(each, str) and each.strip()]
     return dict(zip("AB", names, strict=True)) if len({*names}) == len(own) == 2 else {}
 

@@ -140,6 +140,11 @@ def as_json(value: object) -> str:
         raise _unreadable(exc) from exc
 
 
+def as_plain_json(value: object) -> Any:
+    """A value in the types of JSON alone; its text where it has no form in them."""
+    return json.loads(json.dumps(plain_data(value), default=_dumped))
+
+
 def _shortest(number: float) -> float:
     """The number of a cell: a table makes 1889 a float, where another cell is empty.
 

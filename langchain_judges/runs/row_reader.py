@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,6 +12,7 @@ from typing import Any
 from langchain_judges.errors import InputError
 from langchain_judges.rows import checks
 from langchain_judges.rows.columns import Columns, columns_of, mapped, understood, with_variables
+from langchain_judges.rows.data import as_plain_json
 from langchain_judges.rows.fields import asked_in
 from langchain_judges.rows.notes import unshown
 from langchain_judges.rows.record import record_row
@@ -237,9 +237,10 @@ class RowReader:
             checks.check_task(row)
         elif kind == "pair":
             checks.check_pair(row)
+        known = [name for name in (*checks.ANNOTATIONS, "id") if name in row]
+        row |= {name: as_plain_json(row[name]) for name in known}
         self._check_annotations(row, index)
         self._tell(row, index)
-        json.dumps([row.get(name) for name in (*checks.ANNOTATIONS, "id")])
         self._kind = kind
         return row
 
