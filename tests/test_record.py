@@ -826,6 +826,28 @@ def test_an_item_beside_messages_is_shown_and_one_of_no_known_type_is_noted(name
     assert notes == (told if name == "one of no known type" else [])
 
 
+EVENTS = [
+    {"type": "user_input", "at": 1},
+    {"type": "heard", "transcript": "Pay."},
+    {"type": "chunk", "text": "Paid."},
+]
+
+
+@for_each("event", EVENTS)
+@for_each("has_call", [True, False])
+def test_an_event_beside_blocks_is_nothing_that_an_assistant_said_and_is_noted(event, has_call):
+    call = {"type": "tool_call", "id": "1", "name": "pay", "args": {}}
+    said = [event, {"type": "text", "text": "Done."}]
+    row = plain_row({"output": [call, *said] if has_call else said})
+    if has_call:
+        marks = [step.mark for step in steps_of(row["output"])]
+        assert marks == ["call of pay", f"item {event['type']}", "final answer"]
+    else:
+        assert row["output"] == json.dumps(said)
+    [note] = row[NOTES]
+    assert note["detail"].endswith("shown as JSON")
+
+
 @for_each("part", ["Done.", {"kind": "x"}])
 def test_what_cannot_be_read_is_told_of_the_field_that_has_it(part):
     run = [{"role": "user", "content": TASK}, part]

@@ -49,8 +49,7 @@ def messages_in(value: object) -> list[Message]:
         read = list(_messages_of(tuple(part) if isinstance(part, list) else part))
         if not (read or is_silent(part)):  # an item of no known type beside messages
             kind = part.get("type") if isinstance(part, Mapping) else None
-            roles = map(role_of, map(message_fields, [part, *parts]))
-            if not isinstance(kind, str) or next(roles) or not any(roles):
+            if not isinstance(kind, str) or is_spoken(part) or not any(map(is_spoken, parts)):
                 return []
             read = [{"role": "item", "name": kind, "content": [data.as_block(part)]}]
         told = dict(map(_told, read))
@@ -59,6 +58,14 @@ def messages_in(value: object) -> list[Message]:
         # A message of the tool may say once more what its call held.
         messages += read if own else [m for m in read if _told(m) not in held.items()]
     return messages
+
+
+def is_block(part: Any) -> bool:
+    """Whether a part is of a form that contents have: a text, a medium, a call, a result."""
+    block = typed(part)
+    is_said = data.is_text(block) or media.kind_of_block(block) or is_silent(block)
+    is_step = tool_calls.is_call(block) or any(tool_calls.steps_in_block(block, "assistant"))
+    return bool(is_said or is_step)
 
 
 def _told(message: Message) -> tuple[str | None, str]:

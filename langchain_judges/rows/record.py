@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from itertools import chain, repeat, takewhile
+from itertools import chain, groupby, repeat, takewhile
 from types import SimpleNamespace
 from typing import Any, TypeGuard
 
@@ -18,7 +18,7 @@ from langchain_core.load.serializable import Serializable
 from pydantic import BaseModel
 
 from langchain_judges.rows import checks, data, media, tool_calls
-from langchain_judges.rows.messages import message_fields, messages_in
+from langchain_judges.rows.messages import is_block, message_fields, messages_in
 from langchain_judges.rows.responses import ended, ending, first_reply
 from langchain_judges.rows.texts import CONVERSATION, OUTCOMES, Message, has_answer, plain
 
@@ -52,7 +52,10 @@ def record_in(value: object, *, is_work: bool = False, task: object = None) -> l
         said = told_apart(messages, task) if is_work else messages
         return [*said, *ending(said, value)]
     if isinstance(value, list) and any(map(tool_calls.is_call, value)):
-        return messages_in({"role": "assistant", "content": value})  # without its message
+        # The content of a reply without its message; what no content has are items beside it.
+        parts = [(is_own, [*group]) for is_own, group in groupby(value, is_block)]
+        held = ([{"role": "assistant", "content": p}] if is_own else p for is_own, p in parts)
+        return messages_in([*chain(*held)])
     if content := media.content_in(value):
         return [{"role": "user", "content": content}]
     if isinstance(value, Mapping) and (trajectory := trajectory_of(value)):

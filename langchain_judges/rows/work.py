@@ -73,7 +73,7 @@ def shown_text(value: object, field: Field) -> str:
         text = value
     elif is_nothing(value):
         raise InputError(f"`{field}`: expected a text or messages, got {as_json(value)}")
-    elif isinstance(value, list | tuple) and all(map(_is_part, value)) and plain([*value]):
+    elif isinstance(value, list | tuple) and all(map(messages.is_block, value)) and plain([*value]):
         is_reply = field.startswith("output") and not any(isinstance(each, str) for each in value)
         role = "assistant" if is_reply else "system"
         text = plain(messages.messages_in({"role": role, "content": [*value]})[0]["content"])
@@ -84,10 +84,6 @@ def shown_text(value: object, field: Field) -> str:
     if not text.strip():
         raise InputError(f"`{field}`: the text is empty")
     return text
-
-
-def _is_part(value: object) -> bool:
-    return isinstance(value, str) or (isinstance(value, Mapping) and "type" in value)
 
 
 def outputs_of(
