@@ -1,6 +1,7 @@
 """Guidelines drawn from mistakes: what is asked, what the guard says, what is refused."""
 
 import json
+import re
 
 import pytest
 
@@ -57,6 +58,20 @@ def test_guidelines_are_admitted_where_nothing_falls_on_held_out_items(with_rule
     assert RULE in model.prompts[-1]
 
 
+def test_guidelines_are_drawn_from_what_a_judge_can_be_shown():
+    image = [{"type": "image", "url": "https://x.example/a.png"}]
+    own = FailureMemory(budget=3 * len("Which way is it? 1, 3 from 1 0 1"))
+    own.remember([example(f"from {n}", n % 2) for n in range(6)])
+    of_others = [example("on five", 2, wrong=5, scale=[1, 2, 3, 4, 5])]
+    of_others.append({**example("", 1), "output": [{"role": "assistant", "content": image}]})
+    own.remember(of_others)
+    model = reader("better")
+    drawn = draw_guidelines(model, own, DEV)
+    assert re.findall(r"from \d|on five|image", model.prompts[0]) == ["from 3", "from 4", "from 5"]
+    (failure,) = drawn["failures"]
+    assert (failure["reason"], failure["detail"][:11]) == ("input_cut", "5 of 8 reca")
+
+
 def test_a_reply_that_cannot_be_used_admits_nothing():
     model = reader("better", rules=())
     drawn = draw_guidelines(model, memory(), DEV)
@@ -86,7 +101,7 @@ def test_no_guidelines_and_a_memory_of_pairs_are_refused():
         draw_guidelines(model, memory(), DEV, most=0)
     sides = {"output_a": "In autumn.", "output_b": "In May."}
     own.remember([{"input": "When?", "output": sides, "wrong": "B", "corrected": "A"}])
-    with pytest.raises(InputError, match="the memory holds pairs"):
+    with pytest.raises(InputError, match=r"no mistake .* of one text"):
         draw_guidelines(model, own, DEV)
     assert model.prompts == []
 
@@ -96,10 +111,19 @@ def test_no_guidelines_and_a_memory_of_pairs_are_refused():
     [
         ([], DEV, "no mistake"),
         ([example("x", 1, wrong=1)], DEV, "no mistake"),
+        ([example("x", 2, wrong=5, scale=[1, 2, 3, 4, 5])], DEV, r"no mistake .* \[0, 1\]"),
         ([example("x", 1)], [{**DEV[0], "label": "odd"}], "true label"),
-        ([example("x", 1, source="d20")], DEV, "d20 of dev belongs with a remembered mistake"),
-        ([example("x", 1, group="g")], [{**DEV[0], "group": "g"}, DEV[1]], "belongs with"),
-        ([example("x", 1, input="count to  20")], DEV, "belongs with"),
+        (
+            [example("x", 1, source="d20")],
+            DEV,
+            "d20 of dev shares its id or group with an item of the memory",
+        ),
+        (
+            [example("x", 1, group="g")],
+            [{**DEV[0], "group": "g"}, DEV[1]],
+            "shares its id or group",
+        ),
+        ([example("x", 1, input="count to  20")], DEV, "shares its id or group"),
     ],
 )
 def test_nothing_is_asked_where_the_comparison_would_mean_nothing(remembered, dev, match):

@@ -21,7 +21,8 @@ from langchain_judges.asking.question import Account, Question, Reply, run_of
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.memory.example import Example
 from langchain_judges.memory.failure_memory import FailureMemory
-from langchain_judges.memory.shown import block, has_media
+from langchain_judges.memory.recall import Recalled, read_recall
+from langchain_judges.memory.shown import Recaller, block, cut_failures, has_labels
 from langchain_judges.methods.allure import auditors, held_out, label_checks
 from langchain_judges.methods.allure.judge import ALLURE, create_allure_judge
 from langchain_judges.methods.allure.state import PROMPTS, WORDS, AuditItem, JudgeWorth
@@ -70,9 +71,10 @@ def draw_guidelines(
 ) -> Guidelines:
     """Draw short guidelines from a memory's mistakes, and try them on held-out items.
 
-    One call draws them. The judge then labels `dev` without and with them, and they are
-    admitted as the first trial of an audit admits examples: where `dev` rises by more than
-    chance explains.
+    One call draws them, from the newest examples that a judge could be shown: on its scale,
+    without media, within the memory's budget. The judge then labels `dev` without and with
+    them, and they are admitted as the first trial of an audit admits examples: where `dev`
+    rises by more than chance explains.
 
     Args:
         model: What `resolve_model` takes; it draws the guidelines and judges.
@@ -83,20 +85,20 @@ def draw_guidelines(
         options: Of `create_allure_judge`; guidelines follow your own `instructions`.
 
     Raises:
-        InputError: The memory is empty or one of pairs, or an item of dev has no label or
-            belongs with a remembered mistake.
+        InputError: The memory holds no mistake that can be shown, or an item of dev has no
+            label or belongs with a shown one.
         OptionError: An option is not allowed, or `most` is below one.
     """
     if most < 1:
         raise OptionError(f"`most` must be at least 1, got {most!r}")
     plain: Any = create_allure_judge(model, **options)
     labels, config = list(plain.options.labels), config or {}
-    examples = [each for each in memory.examples() if not has_media(each)]
+    examples, cut = _shown(plain, memory, labels)
     items = _held_out(examples, dev, labels)
     reply = run(_asked(plain, examples, most, items[0], config))
+    failures = [*cut, *reply.failures]
     if reply.data is None:  # nothing to try: dev is not paid for
-        drawn = {**_NONE_DRAWN, "failures": list(reply.failures), "usage": reply.usage}
-        return cast("Guidelines", drawn)
+        return cast("Guidelines", {**_NONE_DRAWN, "failures": failures, "usage": reply.usage})
     text = "\n".join(f"- {line.strip()}" for line in reply.data["guidelines"])
     instructions = "\n".join(filter(None, (options.get("instructions"), text)))
     told = create_allure_judge(model, **{**options, "instructions": instructions})
@@ -109,7 +111,7 @@ def draw_guidelines(
         "after": held_out.worth_of(after),
         "chance": chance,
         "admitted": not held_out.fell(before, after) and chance <= RISK,
-        "failures": [*reply.failures, *(f for each in verdicts for f in each["failures"])],
+        "failures": [*failures, *(f for each in verdicts for f in each["failures"])],
         "usage": add_usage([reply.usage, *(each["usage"] for each in verdicts)]),
     }
 
@@ -136,26 +138,33 @@ async def _asked(
     return await ask(question, variables, Account(run=run_of(config)), unit="memory")
 
 
+def _shown(
+    judge: Any, memory: FailureMemory, labels: Sequence[Label]
+) -> tuple[list[Example], list[Failure]]:
+    """The newest examples that a judge could be shown too, oldest first, and a note on the rest."""
+    known = Recalled(memory.examples())
+    context = adapter.ModelAdapter(judge.model).context
+    recaller = Recaller(memory, read_recall("near"), allow_leak=False, context=context)
+    examples = recaller.fitting([each for each in known[::-1] if has_labels(each, labels)], {})
+    return examples, cut_failures(recaller.report(known, examples))
+
+
 def _held_out(
-    examples: Sequence[Mapping[str, Any]], dev: Sequence[Mapping[str, Any]], labels: Sequence[Label]
+    examples: Sequence[Example], dev: Sequence[Mapping[str, Any]], labels: Sequence[Label]
 ) -> list[AuditItem]:
     """The items of dev, none of which belongs with a remembered mistake."""
     if all(each["wrong"] == each["corrected"] for each in examples):
-        raise InputError("the memory holds no mistake to draw guidelines from")
-    if any(isinstance(each["output"], Mapping) for each in examples):
-        raise InputError("the memory holds pairs: guidelines are for judges of one text")
+        told = f"of one text, with labels of {labels!r}, within its budget"
+        raise InputError(f"the memory holds no mistake to draw guidelines from: {told}")
     items = held_out.identified(dev, "dev")
     label_checks.require_labels(items, labels, "dev")
-    remembered = [
-        cast("AuditItem", {**item_of(each), "id": f"memory {n}", "group": each["group"]})
+    remembered: list[Any] = [
+        {**item_of(each), "id": str(each["source"] or f"memory {n}"), "group": each["group"]}
         for n, each in enumerate(examples)
     ]
     both = held_out.grouped_by_task([*remembered, *items])
-    groups = {str(each["group"]) for each in both[: len(examples)] if each.get("group")}
-    sources = {str(each["source"]) for each in examples if each["source"]}
-    for item in both[len(examples) :]:
-        if str(item.get("group")) in groups or item["id"] in sources:
-            raise InputError(f"{item['id']} of dev belongs with a remembered mistake")
+    parts = {"the memory": both[: len(remembered)], "dev": both[len(remembered) :]}
+    held_out.check_apart(parts)
     return items
 
 

@@ -224,7 +224,7 @@ def held_out(
     grouped = iter(grouped_by_task([*items, *itertools.chain(*lists.values())]))
     pool = list(itertools.islice(grouped, len(items)))
     own = {part: list(itertools.islice(grouped, len(each))) for part, each in lists.items()}
-    _check_apart({"the audited items": pool, **own})
+    check_apart({"the audited items": pool, **own})
     rest, of_test = 1.0, options.test
     if of_test is None and isinstance(options.dev, int | float):
         of_test = min(options.dev, (1 - options.dev) / 2)
@@ -239,8 +239,12 @@ def held_out(
     return pool, own.get("dev", []), own.get("test", [])
 
 
-def _check_apart(parts: Mapping[str, Sequence[AuditItem]]) -> None:
-    """Check that no item has the id or group of one in another part."""
+def check_apart(parts: Mapping[str, Sequence[AuditItem]]) -> None:
+    """Check that no item has the id or group of one in another part.
+
+    Raises:
+        InputError: One has.
+    """
     seen: dict[Hashable, str] = {}
     number = itertools.count()
     for part, items in parts.items():
