@@ -369,6 +369,9 @@ SOURCES: dict[str, tuple[object, str, bool]] = {
         TWO,
         False,
     ),
+    "with their scores": ([(Document("In Kyiv"), 0.9), (Document("In Oslo"), 1)], TWO, False),
+    "scores in JSON": ([[{"page_content": "In Kyiv"}, 0.9], [{"text": "In Oslo"}, 0]], TWO, False),
+    "texts and numbers": ([["opens", 9]], "[1]\nopens\n\n[2]\n9", True),
     "lists in a list": ([["In Kyiv", "In Oslo"]], TWO, False),
     "of no known form": (
         {"body": "In Kyiv", "source": {"url": "a"}},

@@ -1072,7 +1072,8 @@ def test_documents_are_numbered_with_title_and_source():
         Document("It snowed."),
     ]
     assert context_in(documents) == "[1] Oslo, a.html\nIt rained.\n\n[2]\nIt snowed."
-    assert context_in(documents[0]) == "It rained."
+    assert context_in(documents[0]) == "[1] Oslo, a.html\nIt rained."
+    assert context_in(documents[1]) == "It snowed."
     assert context_in(["It rained."]) == context_in("It rained.") == "It rained."
     assert context_in([]) is context_in(" ") is None
 
@@ -1111,7 +1112,7 @@ def test_no_document_passes_for_several():
             Document(text, metadata={"title": title})
             for text, title in zip(texts, titles, strict=True)
         ]
-        named = [" ".join(title.split()) for title in titles] if len(texts) > 1 else []
+        named = [" ".join(title.split()) for title in titles]
         assert told.setdefault(context_in(documents), (texts, named)) == (texts, named)
     assert len(told) > 200
 

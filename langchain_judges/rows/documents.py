@@ -31,7 +31,7 @@ _QUOTED = re.compile(f"^> {_LIKE_A_HEAD.pattern[1:]}", re.MULTILINE)
 
 
 def context_in(value: object) -> str | None:
-    r"""The text of a context; of several documents each has a number.
+    r"""The text of a context; each of several documents, or one with a title, has a number.
 
     A document's title and source, where its metadata have them, stand above it. An empty one
     keeps its number, by which answers cite the others. A line of a document that looks like
@@ -45,8 +45,10 @@ def context_in(value: object) -> str | None:
             return value if value.strip() else None
         value = documents
     parts = [(name, _LIKE_A_HEAD.sub("> ", data.text_in(each))) for name, each in _documents(value)]
-    if len(parts) < 2 or not any(text for _, text in parts):
-        return next((text for _, text in parts if text), None)
+    if not any(text for _, text in parts):
+        return None
+    if len(parts) == 1 and not parts[0][0]:
+        return parts[0][1]
     shown = [f"{t and f' {t}'}" + (f"\n{text}" if text else " (empty)") for t, text in parts]
     return "\n\n".join(f"[{number}]{each}" for number, each in enumerate(shown, 1))
 
@@ -99,7 +101,7 @@ def without_heads(context: str) -> str:
 
 def is_data(context: object) -> bool:
     """Whether a document of a context is shown as JSON."""
-    return any(isinstance(each, Mapping | BaseModel) for _, each in _documents(context))
+    return any(not isinstance(each, str) for _, each in _documents(context))
 
 
 def documents_in(context: str) -> int:
@@ -131,7 +133,10 @@ def _documents(value: object, title: str = "") -> Iterator[tuple[str, object]]:
     elif isinstance(value, list | tuple) and all(map(_is_titled, value)):
         yield from ((heading, " ".join(map(str.strip, said))) for heading, said in value)
     elif isinstance(value, list | tuple):
-        yield from (document for each in value for document in _documents(each))
+        # A number beside an object is its score.
+        is_scored = any(isinstance(each, Mapping | BaseModel) for each in value)
+        own = (each for each in value if not (is_scored and isinstance(each, int | float)))
+        yield from (document for each in own for document in _documents(each))
     elif isinstance(getattr(value, "page_content", None), str):
         yield from _documents(vars(value))
     elif isinstance(value, Mapping) and (text := _text_of_document(value)) is not None:

@@ -83,7 +83,7 @@ def _note_source(notes: Notes, source: object, text: str | None) -> None:
         is_read = documents.listed_in(source) is not None
         told = f"which is read as documents: {number:,}" if is_read else "and shown as it stands"
         notes.add("source", f"is the text of a list, {told}")
-    elif not isinstance(source, str) and documents.is_data(source):
+    elif not isinstance(source, str | int | float) and documents.is_data(source):
         notes.add("source", "has documents of no known form, shown as JSON", "read_as_json")
 
 
