@@ -432,8 +432,7 @@ async def outcome_or_refusal(
     try:
         return await judge_case(judge, read(), **config)
     except (errors.InputError, errors.OverBudget) as exc:
-        is_refused = isinstance(exc, errors.InputError)
-        return {"verdict": error_verdict(judge, exc), "refused": is_refused}
+        return {"verdict": error_verdict(judge, exc), "refused": isinstance(exc, errors.InputError)}
 
 
 def criteria_of(outcome: JudgmentResult, key: str) -> list[replies.CriterionScore]:

@@ -160,10 +160,9 @@ class CascadeSteps:
             return {"verdict": WITHOUT_ANSWER[self.kind](**account.booked), "stage": None}
         place = f"{len(stages)} of {len(self.members)}"
         rationale = f"Decided by {last['member']} ({place}). {last['rationale']}".strip()
-        is_judged = decision(last) is not None
         return {
             "verdict": {**answer, **account.booked, "rationale": rationale},
-            "stage": last["member"] if is_judged else None,
+            "stage": last["member"] if decision(last) is not None else None,
         }
 
 

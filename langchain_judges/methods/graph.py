@@ -139,8 +139,7 @@ def chain(
         is_first, is_last = phase is phases[0], phase is last and "verdict" in keys
         node = Node(first if is_first else phase, keys, is_first=is_first, is_last=is_last)
         graph.add_node(node.name, node)
-    names = [START, *(phase.__name__ for phase in phases), END]
-    for here, there in pairwise(names):
+    for here, there in pairwise([START, *(phase.__name__ for phase in phases), END]):
         graph.add_edge(here, there)
     return graph
 
@@ -403,8 +402,7 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
 
         def take(name: str, messages: Sequence[BaseMessage], schema: Mapping[str, Any]) -> None:
             parts = [f"=== {name}", *(f"[{each.type}]\n{_whole(each)}" for each in messages)]
-            text = "\n\n".join([*parts, f"[the reply]\n{json.dumps(schema)}"])
-            shown.setdefault(name, text)
+            shown.setdefault(name, "\n\n".join([*parts, f"[the reply]\n{json.dumps(schema)}"]))
 
         in_run = RowInRun(CallLimiter(1), 0, shown=take)
         alone = self.copy({"checkpointer": None, "log": None})

@@ -247,8 +247,7 @@ def consulted(
         tools = {each.name: each for each in options.loaded_tools}
         whole = state.get("whole") if options.evidence == "auto" else None
         if whole:
-            own = row_tools(whole, options.tool_limits.characters)
-            tools |= {each.name: each for each in own}
+            tools |= {each.name: each for each in row_tools(whole, options.tool_limits.characters)}
         lookups = await _gathered(question, tools, options.tool_limits, material(state), account)
         if whole and not lookups:
             account.fail(cut(whole))

@@ -363,9 +363,8 @@ def order_verdict(
     if disagree(labels):
         each = [f"{label} ({ORDER_NAMES[o]})" for o, label in zip(said, labels, strict=True)]
         words.append(f"The orders disagree: {', '.join(each)}.")
-    rationale = " ".join([*words, reason]).strip()
     return {
-        **verdicts.not_judged(**account.booked, rationale=rationale),
+        **verdicts.not_judged(**account.booked, rationale=" ".join([*words, reason]).strip()),
         "preference": preference,
         "score": beside(preference, mean),
         "scores": scores,

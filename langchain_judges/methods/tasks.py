@@ -137,8 +137,7 @@ def choose_task(task: str | Mapping[str, str], pair: Mapping[str, Any]) -> tuple
     several = texts.user_turns(pair["input"]) > 1
     name = pair.get("task_kind") or ("dialogue" if several else "response")
     if name not in TASKS:
-        known = sorted(TASKS)
-        raise InputError(f"the `task_kind` of a row must be one of {known!r}, got {name!r}")
+        raise InputError(f"the `task_kind` of a row must be one of {sorted(TASKS)!r}, got {name!r}")
     return name, TASKS[name]
 
 

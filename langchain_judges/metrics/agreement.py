@@ -58,8 +58,7 @@ def labelled(
     sides = [[v for own in side for v in inputs.as_votes(own)] for side in zip(*pairs, strict=True)]
     if sides:
         inputs.check_labels(*sides)
-    groups = inputs.take(clusters, cases.indices)
-    return pairs, failed + cases.failed, {**options, "groups": groups}
+    return pairs, failed + cases.failed, {**options, "groups": inputs.take(clusters, cases.indices)}
 
 
 def accuracy(
@@ -203,8 +202,7 @@ def _score(rule: OrdersRule, pair: Answers, label: object, errors: Errors) -> fl
     if rule == "mean_of_orders":
         return sum(right) / 2
     preferences: Any = pair
-    outcome = combine("strict" if rule == "strict" else "lenient", preferences)
-    return float(bool(outcome == label))
+    return float(bool(combine("strict" if rule == "strict" else "lenient", preferences) == label))
 
 
 def majority_vote(votes: Iterable[Label | None] | Label | None) -> Label | None:

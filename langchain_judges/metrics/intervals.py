@@ -430,8 +430,7 @@ def ppi_mean(
     failed = labelled.failed + rest.failed
     result = partial(PredictionPowered, n=labelled.n, n_failed=failed, n_unlabelled=rest.n)
     if labelled.n < 2 or rest.n < 2:
-        why = "fewer than two labelled or unlabelled items"
-        return result(math.nan, reason=why, lam=math.nan)
+        return result(math.nan, reason="fewer than two labelled or unlabelled items", lam=math.nan)
     (f, y), (unlabelled,) = labelled.floats(), rest.floats()
     weight = _best_lambda(y, f, unlabelled) if lam is None else float(lam)
     value = float(np.mean(weight * unlabelled) + np.mean(y - weight * f))

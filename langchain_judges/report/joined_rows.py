@@ -363,8 +363,7 @@ def _joined(rows: Sequence[VerdictRow], table: Sequence[Mapping[str, Any]] | Non
     outcome = Joined(judged, stale, unknown, absent=absent)
     if not judged:
         fields = checks.fields_of(table[0] if table else {})
-        left_out = outcome.left_out
-        raise InputError(REFUSED["none_belongs"].format(left_out=left_out, fields=fields))
+        raise InputError(REFUSED["none_belongs"].format(left_out=outcome.left_out, fields=fields))
     return outcome
 
 

@@ -371,8 +371,7 @@ def _line(row: Mapping[str, object], people: Sequence[LabelAnswer]) -> LabelAnsw
     if len(votes) > 1:
         line["human_votes"] = votes
     by_name: dict[str, list[Label]] = {}
-    own = {"labels": row.get("labels") or {}}
-    for each in [own, *people]:
+    for each in [{"labels": row.get("labels") or {}}, *people]:
         for name, given in (each.get("labels") or {}).items():
             by_name.setdefault(name, []).extend(_given(votes_in(given)))
     found = {name: _majority(given, kind_of_row(row)) for name, given in by_name.items()}

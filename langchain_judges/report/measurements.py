@@ -115,10 +115,9 @@ def people_alike(sample: Sample) -> list[Number]:
 
 
 def _categories(sample: Sample) -> list[Number]:
-    ranked = sorted(sample.by_category.items(), key=lambda pair: -len(pair[1]))
     return [
         Number(f"category.{name}", name, _agrees(sample.part(own), by_votes=sample.by_votes)())
-        for name, own in ranked
+        for name, own in sorted(sample.by_category.items(), key=lambda pair: -len(pair[1]))
     ]
 
 

@@ -82,10 +82,9 @@ class RatingScale:
     @property
     def _lone(self) -> set[float]:
         """Ends that one row alone has, and that make the range wider by half or more."""
-        rest = {self.ends[0]: self.seen[1:], self.ends[1]: self.seen[:-1]}
         return {
             end
-            for end, own in rest.items()
+            for end, own in {self.ends[0]: self.seen[1:], self.ends[1]: self.seen[:-1]}.items()
             if len(own) > 2 and not self.named and self.width >= 1.5 * (own[-1] - own[0])
             if sum(end in target for target in self.targets) == 1
         }

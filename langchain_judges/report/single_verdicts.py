@@ -208,8 +208,7 @@ def _surest(sample: Sample) -> str:
     if not sample.has_confidence or sample.rated:
         return ""
     shares = (0.8, 0.6, 0.4, 0.2)
-    level = 1 - (1 - sample.confidence) / len(shares)
-    settings: Any = {**sample.settings, "confidence": level}
+    settings: Any = {**sample.settings, "confidence": 1 - (1 - sample.confidence) / len(shares)}
     curve = metrics.abstention_curve(
         sample.verdicts, sample.labels, sample.confidences, shares, **settings
     )

@@ -66,8 +66,7 @@ def find(value: object, field: Field, source: TextSource, *, named: bool = False
             return source(records.state_values(value))
         except (KeyError, IndexError, TypeError, AttributeError) as exc:
             problem, keys = f"{type(exc).__name__}: {exc}", keys_in(records.state_values(value))
-            message = f"`{field}`: the function failed ({problem}) on {keys}"
-            raise InputError(message) from exc
+            raise InputError(f"`{field}`: the function failed ({problem}) on {keys}") from exc
     if source is not None:
         return follow(records.state_values(value), field, source)
     while isinstance(value := records.opened(value), Mapping) and not is_record(value, field):

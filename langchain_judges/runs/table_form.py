@@ -105,8 +105,7 @@ class TableForm:
             InputError: A column is missing, or a label is not one of `labels`.
         """
         takes = self.takes or checks.kind_in({*record, *(self.columns or {})})
-        given = mapped(record, self.columns or {}, takes, self.named or {})
-        row = _labels_as_one(plain_row(given))
+        row = _labels_as_one(plain_row(mapped(record, self.columns or {}, takes, self.named or {})))
         if row.get("id") in (None, ""):
             row.pop("id", None)
         else:

@@ -278,8 +278,7 @@ class _Contract(SentPrompts):
         expect(label is None, f"what cannot be used is not a verdict; it became {label!r}")
         expect(verdict["failures"], "a reply that cannot be used is a failure with its reason")
         script = self.decided[0]
-        rules = ({}, {"orders": "lenient"}) if "orders" in self.kind.model_fields else ({},)
-        for rule in rules:
+        for rule in ({}, {"orders": "lenient"}) if "orders" in self.kind.model_fields else ({},):
             try:
                 best, prompts = self.judged(script, **rule)
             except OptionError:

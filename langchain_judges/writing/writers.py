@@ -162,8 +162,7 @@ class _BranchSolveMerge(Writer[BranchWriter]):
             names = [reply.data[f"group_{n}"] for n in range(1, groups + 1)]
             division = placed(concepts, names)
         emit_each("group", "split", division)
-        topic = (reply.data or {}).get("topic", "").strip() or None
-        return {"groups": division, "topic": topic}
+        return {"groups": division, "topic": (reply.data or {}).get("topic", "").strip() or None}
 
     async def solve(self, state: WriteState, account: Account) -> Update:
         """Draft a text with the concepts of each group."""

@@ -74,8 +74,7 @@ def create_allure_audit(
     names = ("method", "options", "model", "prompt_version")
     audited = admission.Audited(teaches, {name: metadata.get(name) for name in names}, log)
     checks = label_checks.resolve_check(options.check or "answer_or_label")
-    standard = auditors.standard_of(teaches)
-    audit_by = auditors.resolve_auditor(options, labels, modes, log, standard)
+    audit_by = auditors.resolve_auditor(options, labels, modes, log, auditors.standard_of(teaches))
     loop = Loop(memory, audited, everywhere, labels, options, checks, audit_by, modes)
     own = {"check": checks.name, "modes": list(modes), "labels": list(labels)}
     marks = {
@@ -176,8 +175,7 @@ class Loop(admission.Admission):
         steps += [self.admit, self.measure, self.test, self.conclude]
         for step in steps:
             graph.add_node(step.__name__, StepNode(step))
-        names = [START, *(step.__name__ for step in steps), END]
-        for here, there in pairwise(names):
+        for here, there in pairwise([START, *(step.__name__ for step in steps), END]):
             if here not in ("admit", "measure"):
                 graph.add_edge(here, there)
         graph.add_conditional_edges(

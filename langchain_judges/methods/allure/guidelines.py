@@ -163,8 +163,7 @@ def _held_out(
         for n, each in enumerate(examples)
     ]
     both = held_out.grouped_by_task([*remembered, *items])
-    parts = {"the memory": both[: len(remembered)], "dev": both[len(remembered) :]}
-    held_out.check_apart(parts)
+    held_out.check_apart({"the memory": both[: len(remembered)], "dev": both[len(remembered) :]})
     return items
 
 

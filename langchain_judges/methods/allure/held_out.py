@@ -262,8 +262,7 @@ def identified(items: Sequence[Mapping[str, object]], prefix: str) -> list[Audit
     """
     is_table = hasattr(items, "columns")
     if is_table or isinstance(items, Mapping | str | int) or not items:
-        got = type(items).__name__
-        raise InputError(WORDS["no_items"].format(got))
+        raise InputError(WORDS["no_items"].format(type(items).__name__))
     ids: set[str] = set()
     items_with_ids: list[AuditItem] = []
     for number, raw in enumerate(items, 1):

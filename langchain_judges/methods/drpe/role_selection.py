@@ -102,8 +102,7 @@ def dbscan_medoids(vectors: Sequence[Sequence[float]], *, eps: float = 0.35) -> 
     lengths = np.linalg.norm(points, axis=1, keepdims=True)
     points = points / np.where(lengths > 0, lengths, 1.0)
     labels = DBSCAN(eps=eps, min_samples=2, metric="cosine").fit(points).labels_
-    clusters = {*labels.tolist()} - {-1}
-    groups: list[Indices] = [np.flatnonzero(labels == label) for label in clusters]
+    groups: list[Indices] = [np.flatnonzero(labels == label) for label in {*labels.tolist()} - {-1}]
     groups += [np.asarray([index]) for index in np.flatnonzero(labels == -1)]
     groups.sort(key=lambda group: (-len(group), int(group[0])))
     return [_nearest(points, group, points[group].mean(axis=0)) for group in groups]

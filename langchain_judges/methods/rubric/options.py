@@ -352,8 +352,7 @@ class RubricOptions(LabelOptions):
         if self.file is not None:
             return self.labelled(rubrics.load_rubric(self.file))
         if isinstance(self.prompts, Mapping) and (own := {ONLY, "evaluate"} & {*self.prompts}):
-            prompt = own_prompt("", self.prompts[own.pop()])
-            said = "\n".join(printed_messages(prompt))
+            said = "\n".join(printed_messages(own_prompt("", self.prompts[own.pop()])))
             rubrics.tell_scale(rubrics.other_scale(said, tuple(self.labels or rubrics.YES_NO)))
             return self.named({"score": "What the prompt asks holds."})
         return None
@@ -401,8 +400,7 @@ class RubricOptions(LabelOptions):
         """Plain data that decides verdicts, besides the options: what a name or a file says."""
         if self.own_rubric is None:
             return {}
-        labels = self.human_labels or (0, 1)
-        return {"criteria": self.own_rubric.as_json(), "labels": list(labels)}
+        return {"criteria": self.own_rubric.as_json(), "labels": list(self.human_labels or (0, 1))}
 
 
 def _can_split(rubric: rubrics.Rubric) -> bool:
