@@ -63,12 +63,17 @@ def preferred_slot(order: Order, slot: Literal["1", "2", "tie"]) -> Preference:
 def naming_ab(text: str, order: Order, noun: str = "response") -> str:
     """A remark on an order with its texts by identity: response 1 as response A.
 
+    Prompts number the texts: a reply that calls them A and B by habit means the slots too.
+
+    >>> naming_ab("Response A is right, response 2 is not.", "BA")
+    'Response B is right, response A is not.'
+
     Args:
         text: What a model said, such as a reason.
         order: In which it saw the texts.
         noun: What the prompt calls them.
     """
-    return naming(text, dict(zip("12", in_slots(order, "A", "B"), strict=True)), noun)
+    return naming(text, dict(zip("12AB", in_slots(order, "A", "B") * 2, strict=True)), noun)
 
 
 def naming_slots(text: str, order: Order, noun: str = "response") -> str:

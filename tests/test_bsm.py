@@ -287,3 +287,21 @@ def test_a_merging_model_reads_each_criterion_of_its_own_order_once():
     assert len(merges) == 2
     assert all(prompt.count("Depth: ") == 1 for prompt in merges)
     assert sum("of B first" in prompt for prompt in merges) == 1
+
+
+def test_a_merging_model_reads_reasons_that_agree_with_the_scores_whatever_names_they_use():
+    def respond(prompt):
+        if is_solve(prompt):
+            first = prompt.index("good good") < prompt.index("bad")
+            better, worse = "AB" if first else "BA"
+            said = f"Response {better} is right, response {worse} is not."
+            return json.dumps(
+                {"score_1": 5 if first else 1, "score_2": 1 if first else 5, "explanation": said}
+            )
+        return None
+
+    result, model = judged(replies=respond, merge="model", criteria=["Truth"])
+    findings = [p for p in model.prompts if "<findings-" in p]
+    said = ["scored 1. Response 1 is right", "scored 5. Response 2 is right"]
+    assert [text in prompt for text, prompt in zip(said, findings, strict=True)] == [True, True]
+    assert {each["explanation"][:19] for each in result["subscores"]} == {"Response A is right"}

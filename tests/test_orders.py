@@ -57,6 +57,9 @@ def test_reasons_name_texts_by_identity_and_can_be_read_back(order, named):
     text = "Response 1 cites it; response 2's steps differ. Responses 1 and 2 end."
     assert naming_ab(text, order) == named
     assert naming_slots(named, order) == text
+    # Whoever calls the texts A and B by habit has seen no other names than numbers.
+    by_letter = "Response A cites it; response B's steps differ. Responses A and B end."
+    assert naming_ab(by_letter, order) == named
 
 
 @for_each(
