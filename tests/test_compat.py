@@ -332,8 +332,10 @@ def test_graphs_are_shown_turn_by_turn_and_compared_node_by_node():
     evaluate = agents.create_graph_trajectory_llm_as_judge(judge=judge)
     assert evaluate(inputs=["hi"], outputs=taken, reference_outputs=taken)["score"] is True
     assert judge.prompts[0].count("__start__ → plan") == 2
-    with pytest.raises(ValueError, match="same length"):
-        evaluate(inputs=[], outputs=taken)
+    uneven = {**taken, "inputs": ["hi", "and now?"]}
+    for wrong in ({"inputs": [], "outputs": taken}, {"inputs": uneven, "outputs": uneven}):
+        with pytest.raises(InputError, match="same length"):
+            evaluate(**wrong)
     same = agents.graph_trajectory_strict_match(outputs=taken, reference_outputs=taken)
     assert same["score"] is True
     other = {"steps": [["__start__"]]}

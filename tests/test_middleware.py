@@ -32,6 +32,7 @@ from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, Tool
 from langchain_core.runnables import RunnableConfig, RunnableLambda
 from langchain_core.tools import InjectedToolCallId, StructuredTool, tool
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, StateGraph
 from langgraph.types import Command
 from langsmith import Client
 from langsmith.run_helpers import tracing_context
@@ -858,6 +859,22 @@ def test_the_lines_of_a_list_are_criteria_and_any_other_text_is_one_rubric(text,
     found: Any = rubric_in(text)
     several = [{"name": each, "description": each} for each in criteria or ()]
     assert found == (several if isinstance(criteria, list) else criteria)
+
+
+def test_the_stream_of_an_agent_has_no_word_of_its_judge():
+    replies: Any = [AIMessage("So."), AIMessage("Why not.")]
+    said = [{"explanation": "SECRET", "label": label} for label in "01"]
+
+    def streamed(mode):
+        judge = create_rubric_judge(FakeChatModel(replies=said), rubric="Is it good?")
+        model = GenericFakeChatModel(messages=iter(replies))
+        inner: Any = create_agent(model, middleware=[JudgeMiddleware(judge)])
+        outer = StateGraph(AgentState).add_node("inner", inner).add_edge(START, "inner").compile()
+        return [event for _, event in outer.stream(ASKED, stream_mode=mode, subgraphs=True)]
+
+    written = [part.text for part, _ in streamed("messages") if part.type != "human"]
+    assert "".join(written) == "So.Why not."
+    assert not streamed("custom")
 
 
 def test_whoever_writes_again_is_told_what_each_criterion_misses_and_no_note():

@@ -118,6 +118,15 @@ def test_a_trajectory_as_agentevals_extracts_it_shows_what_was_asked_in_each_tur
     )
 
 
+@for_each("change", [{"inputs": ["q", "r", "s"]}, {"steps": [["model"]]}, {"results": [{"a": 1}]}])
+def test_a_trajectory_whose_inputs_results_and_steps_differ_in_number_is_not_guessed(change):
+    even = {"inputs": ["q", "r"], "results": [{"a": 1}, {"a": 2}], "steps": [["model"], ["model"]]}
+    assert record_in(even)
+    assert record_in({**even, "inputs": []})
+    with pytest.raises(InputError, match="same length"):
+        record_in({**even, **change})
+
+
 CUT = {"role": "assistant", "content": "In Os"}
 BEGUN = {"text": "In Os", "generation_info": {"finish_reason": "length"}}
 

@@ -30,6 +30,7 @@ from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.config import get_config, get_stream_writer
+from langgraph.constants import TAG_NOSTREAM
 from typing_extensions import TypedDict
 
 from langchain_judges.errors import RunStopped
@@ -200,12 +201,13 @@ class Event(TypedDict):
 
 
 def emit(kind: str, step: str, data: object, unit: str = "") -> None:
-    """Send an event to the stream of the graph that is running, if there is one."""
+    """Send an event to the stream of the graph that is running, if there is one that wants it."""
     try:
-        writer = get_stream_writer()
+        writer, tags = get_stream_writer(), get_config().get("tags") or ()
     except (RuntimeError, KeyError):  # not inside a graph
         return
-    writer(Event(kind=kind, step=step, unit=unit, data=data))
+    if TAG_NOSTREAM not in tags:
+        writer(Event(kind=kind, step=step, unit=unit, data=data))
 
 
 def emit_each(kind: str, step: str, results: Sequence[object]) -> None:

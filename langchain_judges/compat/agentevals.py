@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from langchain_judges.compat import calls, openevals, prompted
 from langchain_judges.errors import InputError
+from langchain_judges.rows.checks import KNOWN_NAMES
 from langchain_judges.rows.record import record_in
 from langchain_judges.rows.texts import shown
 
@@ -80,11 +81,10 @@ def _thread(inputs: Any, trajectory: Mapping[str, Any]) -> str:
     Raises:
         InputError: The turns do not have equally many inputs, steps and results.
     """
-    steps, results = trajectory["steps"], trajectory["results"]
     inputs = inputs.get("inputs") if isinstance(inputs, Mapping) else inputs
-    if not isinstance(inputs, Sequence) or not len(inputs) == len(steps) == len(results):
-        raise InputError(prompted.WORDS["other_lengths"])
-    return shown(record_in({"inputs": inputs, "steps": steps, "results": results}))
+    if not inputs:
+        raise InputError(KNOWN_NAMES["uneven"])
+    return shown(record_in({**trajectory, "inputs": inputs}))
 
 
 async def graph_trajectory_strict_match_async(

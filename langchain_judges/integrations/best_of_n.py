@@ -171,7 +171,7 @@ class _Contest:
                 best = known[0] if isinstance(known, list) else known
                 case = cases.pair_for(task, texts[a], texts[b], reference=best, source=source)
             try:
-                verdict = (await cases.judge_case(self.judge, case, run_name=name))["verdict"]
+                verdict = (await cases.judge_aside(self.judge, case, run_name=name))["verdict"]
             except OverBudget as exc:  # the answers, and what was decided, are paid for
                 verdict = cases.error_verdict(self.judge, exc)
             lost = b is None and decision(verdict) is None

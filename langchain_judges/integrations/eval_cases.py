@@ -7,11 +7,13 @@ import logging
 import re
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import takewhile
 from threading import Lock
 from typing import Any, NamedTuple, NotRequired, Unpack, cast
 
 from langchain_core.runnables import RunnableConfig
+from langgraph.constants import TAG_NOSTREAM
 from langsmith.schemas import Run
 from typing_extensions import TypedDict
 
@@ -419,6 +421,10 @@ async def judge_case(
     told = verdicts.noted(found["verdict"], Notes.of(case))
     of_row = {} if isinstance(case.get("rubric"), str | None) else {"of_row": True}
     return cast("JudgmentResult", {**found, "verdict": told, **of_row})
+
+
+# Inside somebody's agent a judge's tokens and events are no part of the agent's stream.
+judge_aside = partial(judge_case, tags=[TAG_NOSTREAM])
 
 
 async def outcome_or_refusal(

@@ -478,7 +478,7 @@ class JudgeMiddleware(agents.AgentMiddleware[Any, Any, Any]):
                 raise InputError("`output`: the agent's last message is no answer with text")
             if (case := self._case(state, task, work)) is None:
                 return None
-            outcome = await cases.judge_case(self.judge, case, run_id=judge_run, run_name=self.key)
+            outcome = await cases.judge_aside(self.judge, case, run_id=judge_run, run_name=self.key)
         except JudgeError as exc:
             outcome = {"verdict": cases.error_verdict(self.judge, exc)}
         if decision(outcome["verdict"]) is None:

@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 
 from langchain_judges.asking.effects import run
 from langchain_judges.errors import InputError, OptionError, OverBudget
-from langchain_judges.integrations.eval_cases import WORDS, CaseVerdict, judge_case, reasons_of
+from langchain_judges.integrations import eval_cases as cases
 from langchain_judges.methods.describe import kind_of, leaves_of, option_of
 from langchain_judges.rows.lookup import check_words
 from langchain_judges.runs.run_state import Judge
@@ -54,20 +54,20 @@ def judge_tool(
     pairs = kind_of(judge) == "pair"
     needed = _needs(judge)
     if more := sorted(needed - {"expected", "source"}):
-        raise OptionError(WORDS["needs_more"].format(more=", ".join(more)))
+        raise OptionError(cases.WORDS["needs_more"].format(more=", ".join(more)))
 
-    async def steps(**arguments: object) -> tuple[str, CaseVerdict]:
+    async def steps(**arguments: object) -> tuple[str, cases.CaseVerdict]:
         # A model may write nothing where nothing is known.
         case = {n: own for n, own in arguments.items() if own or n not in ("expected", "source")}
         if lost := sorted(needed - case.keys()):
             raise ToolException(f"give {', '.join(lost)} too: without it there is no verdict")
         try:
-            outcome = await judge_case(judge, case)
+            outcome = await cases.judge_aside(judge, case)
         except (InputError, OverBudget) as exc:
             raise ToolException(str(exc)) from exc
         verdict = outcome["verdict"]
         summary = {k: v for k, v in verdict.items() if k in {"preference", "label"}}
-        summary |= {"score": score_of(verdict), "rationale": reasons_of(outcome)}
+        summary |= {"score": score_of(verdict), "rationale": cases.reasons_of(outcome)}
         return json.dumps(summary, ensure_ascii=False), verdict
 
     return StructuredTool.from_function(

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from itertools import chain, groupby, repeat, takewhile
+from itertools import chain, groupby, takewhile, zip_longest
 from types import SimpleNamespace
 from typing import Any, TypeGuard
 
 from langchain_core.load.serializable import Serializable
 from pydantic import BaseModel
 
+from langchain_judges.errors import InputError
 from langchain_judges.rows import checks, data, media, tool_calls
 from langchain_judges.rows.messages import is_block, message_fields, messages_in
 from langchain_judges.rows.responses import ended, ending, first_reply
@@ -180,11 +181,19 @@ def _state(value: object) -> Mapping[str, Any] | None:
 
 
 def _of_graph(value: Mapping[str, Any]) -> list[Message]:
-    """The turns of a graph's trajectory."""
+    """The turns of a graph's trajectory.
+
+    Raises:
+        InputError: It is not known which input led to which result.
+    """
     record: list[Message] = []
-    turns = zip(value["steps"], value["results"], strict=False)
-    asked = chain(data.listed(value.get("inputs")), repeat(None))
-    for (nodes, result), given in zip(turns, asked, strict=False):
+    turns = [*zip_longest(value["steps"], value["results"])]
+    while turns and not any(turns[-1]):  # of a thread that waits
+        turns.pop()
+    asked = data.listed(value.get("inputs")) or [None] * len(turns)
+    if len(asked) != len(turns) or any(None in turn for turn in turns):
+        raise InputError(checks.KNOWN_NAMES["uneven"])
+    for (nodes, result), given in zip(turns, asked, strict=True):
         begun = given.get("__start__", given) if isinstance(given, Mapping) else given
         record += _part_of_turn("input", begun)
         record.append({"role": "nodes", "content": " → ".join(map(str, nodes))})
