@@ -236,8 +236,7 @@ class MiniLM:
         states = self._normalize(states + attended, name + "attention.output")
         wide = self._linear(states, name + "intermediate.dense")
         gelu(wide.reshape(-1))
-        narrow = self._linear(wide, name + "output.dense")
-        return self._normalize(states + narrow, name + "output")
+        return self._normalize(states + self._linear(wide, name + "output.dense"), name + "output")
 
     def _attend(self, states: Vectors, spans: list[slice], name: str) -> Vectors:
         shape = len(states), HEADS, WIDTH // HEADS

@@ -216,8 +216,7 @@ class _Contest:
             request = task_in(request)
         tasks = [_sample(self.answer, request, config, (self.seed, i)) for i in range(self.n)]
         samples = await gather(tasks)
-        failures = [failure for _, lost in samples for failure in lost]
-        return [text for text, _ in samples], failures
+        return [text for text, _ in samples], [failure for _, lost in samples for failure in lost]
 
 
 async def _sample(

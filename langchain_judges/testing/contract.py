@@ -147,8 +147,7 @@ class _Contract(SentPrompts):
                     self._check_calls(options, judge)
                     effects |= {self._effect(options)} if len(choices) > 1 else set()
             expect(len(effects) != 1, f"`{name}` changes what is asked or decided")
-        plain = {n: v for n, v in self.chosen.items() if n not in schema}
-        self._check_calls(*self._made(plain))
+        self._check_calls(*self._made({n: v for n, v in self.chosen.items() if n not in schema}))
         for name, preset in kind.presets.items():
             options, judge = self._made({**self.chosen, **preset})
             expect(judge.options == options, f"a judge has the options of its preset {name!r}")

@@ -50,8 +50,7 @@ def read_labels(labels: object) -> tuple[Label, ...] | dict[Label, str]:
     if isinstance(labels, Mapping):
         names = _as_numbers(list(labels))
         read_labels(names)
-        meanings = [str(each or "").strip() for each in labels.values()]
-        return dict(zip(names, meanings, strict=True))
+        return dict(zip(names, [str(each or "").strip() for each in labels.values()], strict=True))
     each = tuple(labels) if isinstance(labels, list | tuple) else ()
     if all(isinstance(one, int | float) and not isinstance(one, bool) for one in each):
         fits = [*each] in (sorted(each), sorted(each, reverse=True))
