@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from annotated_types import Ge
 from langchain_core.language_models import BaseChatModel
-from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda, ensure_config
+from langchain_core.runnables import Runnable, RunnableLambda, ensure_config
 from langchain_core.runnables.base import coerce_to_runnable
 from langchain_core.runnables.config import patch_config
 from typing_extensions import TypedDict
@@ -106,13 +106,9 @@ def best_of(
     writer = written if written is None else coerce_to_runnable(written)
     if any(getattr(layer, "checkpointer", None) for layer in layers_of(writer)):
         raise OptionError(cases.WORDS["keeps_threads"])
-    contest = _Contest(n, judge, writer, seed)
+    held = _Contest(n, judge, writer, seed).held
     tell_good(judge)
-
-    def held(task: object, config: RunnableConfig) -> Best:
-        return run(contest.held(task, config))
-
-    return RunnableLambda(held, afunc=contest.held, name=f"best of {n}")
+    return RunnableLambda(lambda task: run(held(task)), afunc=held, name=f"best of {n}")
 
 
 class _Contest:
@@ -120,7 +116,7 @@ class _Contest:
         self.n, self.judge, self.answer, self.seed = n, judge, answer, seed
         self.takes_items = kind_of(judge) == "item"
 
-    async def held(self, request: object, config: RunnableConfig) -> Best:
+    async def held(self, request: object) -> Best:
         """Let the answers be written and judged, and return the best."""
         fields = request if isinstance(request, Mapping) else {}
         task, source = task_in(request), source_in(fields, None)
@@ -129,7 +125,7 @@ class _Contest:
         if self.takes_items:
             basis = {"input": task, "expected": expected, "source": source}
             cases.check_basis_of(self.judge, basis)
-        answers, failures = await self._answers(request, ensure_config(config))
+        answers, failures = await self._answers(request)
         texts = {i: text for i, text in enumerate(answers) if text is not None}
         if not texts:
             details = "; ".join(failure["detail"] for failure in failures)
@@ -204,9 +200,7 @@ class _Contest:
             players = winners + players[2 * len(matches) :]
         return players[0], bracket
 
-    async def _answers(
-        self, request: object, config: RunnableConfig
-    ) -> tuple[list[Text | None], list[Failure]]:
+    async def _answers(self, request: object) -> tuple[list[Text | None], list[Failure]]:
         if self.answer is None:
             answers = request.get("answers") if isinstance(request, Mapping) else None
             if not isinstance(answers, list) or len(answers) != self.n:
@@ -214,13 +208,13 @@ class _Contest:
             return [work.work_in(text, task=task_in(request)) for text in answers], []
         if isinstance(self.answer, BaseChatModel) and isinstance(request, Mapping):
             request = task_in(request)
-        tasks = [_sample(self.answer, request, config, (self.seed, i)) for i in range(self.n)]
+        tasks = [_sample(self.answer, request, (self.seed, i)) for i in range(self.n)]
         samples = await gather(tasks)
         return [text for text, _ in samples], [failure for _, lost in samples for failure in lost]
 
 
 async def _sample(
-    writer: Runnable[Any, Any], prompt: object, config: RunnableConfig, draw: tuple[int, int]
+    writer: Runnable[Any, Any], prompt: object, draw: tuple[int, int]
 ) -> tuple[Text | None, list[Failure]]:
     """Write one answer; `draw` is the seed and the index of the sample."""
     unit = f"sample {draw[1] + 1}"
@@ -229,7 +223,7 @@ async def _sample(
         settings["seed"] = sample_seed(*draw)
         if getattr(writer, "temperature", None) is None:
             settings["temperature"] = 0.7
-    own = patch_config(config, run_name=unit)
+    own = patch_config(ensure_config(), run_name=unit)
     try:
         reply = await Effect.of(writer, "invoke", prompt, own, **settings)
         return work.work_in(reply, task=prompt), []
