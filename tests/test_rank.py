@@ -27,7 +27,7 @@ from langchain_judges.report.compared_systems import RankedSystems
 from langchain_judges.report.terminal import ranking_table
 from langchain_judges.runs import rank
 from langchain_judges.runs.comparison import joined
-from langchain_judges.runs.sources import Source
+from langchain_judges.runs.sources import BadRecord, Source
 from langchain_judges.verdict import NOTES, even_verdict
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
@@ -285,7 +285,37 @@ def test_columns_that_differ_between_the_files_of_systems_are_counted(field):
 def test_numbers_spelled_otherwise_and_columns_of_one_file_do_not_differ():
     rows: Any = {"a": {"id": "1", "score": "5", "ms": 2}, "b": {"id": 1.0, "score": 5.0, "cost": 3}}
     files = {n: Source([{"input": "?", "output": n, **own}], True) for n, own in rows.items()}
-    assert joined(files)[2] == {}
+    [row], _, differ = joined(files)
+    assert ({name: row[name] for name in ("score", "ms", "cost")}, differ) == (
+        {"score": "5", "ms": 2, "cost": 3},
+        {},
+    )
+
+
+@for_each("place", [0, 1, 2])
+def test_columns_that_one_file_alone_has_are_the_pairs_but_for_labels_of_its_own_text(place):
+    told = {"category": "easy", "group": "g", "reference": "R", "tokens": 9}
+    own = {**told, "label": 1, "human_votes": [1, 0], "systems": ["v1"]}
+    rows = {
+        name: {"input": "?", "output": name, **(own if n == place else {})}
+        for n, name in enumerate("abc")
+    }
+    [row], *_ = joined({name: Source([each], True) for name, each in rows.items()})
+    assert {name: row[name] for name in told} == told
+    assert (place == 0) == ("label" in row) == ("systems" in row)
+
+
+@for_each(
+    "record, problem",
+    [
+        ({"prompt": "?", "resp": "x"}, "a: the field `output` is missing; .* 'prompt', 'resp'"),
+        ({"task id": "?", "output": "x"}, "a, row 1: the field `input` is missing"),
+        (BadRecord("not JSON", {}), "a, row 1: not JSON"),
+    ],
+)
+def test_files_that_cannot_be_joined_are_named_with_what_they_lack(record, problem):
+    with pytest.raises(InputError, match=problem):
+        joined({name: Source([record], False) for name in "ab"})
 
 
 def test_files_of_systems_are_joined_where_two_have_the_row():

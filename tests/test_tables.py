@@ -956,13 +956,17 @@ def test_a_run_that_failed_is_not_compared_and_its_error_is_told():
     notes = Notes()
     notes.add("output", "is of a run that failed: Boom", "missing")
     rows: Any = {"old": {"output": None, NOTES: notes}, "new": {"output": "So."}}
-    files = {name: Source([{"input": "Why?", **own}], True) for name, own in rows.items()}
-    [pair], _, _ = joined(files)
+    sound = {"input": "How?", "output": "Thus."}
+    files = {name: Source([{"input": "Why?", **own}, sound], True) for name, own in rows.items()}
+    [pair, _], _, _ = joined(files)
     columns = {"output_a": "old", "output_b": "new"}
     [result] = judge_many(bsm(), Source([pair], True), columns=columns)
     [failure] = result["verdict"]["failures"]
     told = "`output_a` is empty, read from 'old', which is of a run that failed: Boom"
     assert (failure["reason"], failure["detail"]) == ("invalid_input", f"the field {told}")
+    alone = {name: own.first(1) for name, own in files.items()}
+    with pytest.raises(InputError, match=r"old: the field `output` is empty.* that failed: Boom"):
+        joined(alone)
 
 
 def test_a_reference_of_files_is_shown_with_their_pairs():

@@ -56,13 +56,9 @@ def sealed(prompt: Sequence[str]) -> list[str]:
     Returns:
         The parts, in which each token occurs only where its placeholder stood.
     """
-    # Words and placeholders in turn.
-    parts = [_PLACEHOLDER.split(part) for part in prompt]
-    names = {own for part in parts for own in part[1::2]}
-    tokens = _tokens(names, "\x00".join(word for part in parts for word in part[::2]))
-    for part in parts:
-        part[1::2] = [tokens[own] for own in part[1::2]]
-    return ["".join(part) for part in parts]
+    hashes = {own for part in prompt for own in _PLACEHOLDER.findall(part)}
+    tokens = _tokens(hashes, "\0".join(_PLACEHOLDER.sub("\0", part) for part in prompt))
+    return [_PLACEHOLDER.sub(lambda found: tokens[found[1]], part) for part in prompt]
 
 
 def _tokens(hashes: set[str], words: str) -> dict[str, str]:

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from langchain_judges.metrics.tournament import Tournament
 
 
+# Fields of the row of one system that are none of a pair's.
+_OF_ONE = {"output", NOTES, *checks.ANNOTATIONS} - {"group", "category"}
 # Rounds in which each system meets neighbours, before pairs are chosen by uncertainty.
 FIRST_ROUNDS = 2
 
@@ -68,6 +70,9 @@ def joined(
             read = Notes.of(own.get(key, {}))
             notes += [{**each, "unit": name} for each in read if each["unit"] == "output"]
         kept = {f: own for f, own in first.items() if f not in ("output", NOTES)}
+        # What people say of one text is said of no pair.
+        rest = (pair for own in others[::-1] for pair in own.items() if pair[0] not in _OF_ONE)
+        kept |= {f: own for f, own in rest if f not in first}
         fields = {"reference" if f == "expected" else f: own for f, own in kept.items()}
         fields |= {n: own.get(key, {}).get("output") for n, own in rows.items()}
         table.append(fields | ({NOTES: notes} if notes else {}))
@@ -81,7 +86,12 @@ def joined(
 def _by_key(name: str, source: Source, columns: Columns | None) -> dict[object, dict[str, Any]]:
     records, rows = row_reader.Records(source, columns, "item"), dict[object, dict[str, Any]]()
     for index, record in enumerate(source.records):
-        row = records.row(record, index)
+        try:
+            row = records.row(record, index)
+            if not row.get("input"):
+                raise checks.without_field("input", row)
+        except InputError as exc:
+            raise InputError(f"{name}, row {index + 1}: {exc}") from exc
         # A table without ids numbers its rows: numbers of two tables must not meet.
         if record.get({**facts_in(tuple(record)), **(columns or {})}.get("id", "id")) in (None, ""):
             row.pop("id", None)
@@ -92,6 +102,8 @@ def _by_key(name: str, source: Source, columns: Columns | None) -> dict[object, 
         if key in rows:
             raise InputError(checks.KNOWN_NAMES["twice"].format(name=name, number=index + 1))
         rows[key] = row
+    if rows and not any("output" in row for row in rows.values()):
+        raise InputError(f"{name}: {checks.without_field('output', row)}")
     return rows
 
 
@@ -287,10 +299,8 @@ class _Contest:
     def _left(self) -> dict[str, Any]:
         """The rest of the limits."""
         calls, dollars = self.options.max_calls, self.options.max_dollars
-        return {
-            "max_calls": None if calls is None else calls - self.asked,
-            "max_dollars": None if dollars is None else dollars - self.spent,
-        }
+        left = (calls and calls - self.asked, dollars and dollars - self.spent)
+        return dict(zip(("max_calls", "max_dollars"), left, strict=True))
 
     def _remaining(self, size: int) -> Floats:
         import numpy as np
