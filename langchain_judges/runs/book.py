@@ -83,12 +83,8 @@ class Book:
         number = 1
         for number, row in enumerate(rows(), 2):
             sheet.row_dimensions[number].height = _LINE * _lines_shown(row, widths)
-            sheet.append(
-                self._styled(
-                    sheet, cell, colours.get(str(cell), _UNJUDGED) if place in labels else ""
-                )
-                for place, cell in enumerate(row)
-            )
+            own = {place: colours.get(str(row[place]), _UNJUDGED) for place in labels}
+            sheet.append(self._styled(sheet, cell, own.get(n, "")) for n, cell in enumerate(row))
         if head:
             sheet.auto_filter.ref = f"A1:{self._letters(len(head))}{number}"
 
@@ -110,11 +106,9 @@ class Book:
 
 def _lines_shown(row: Sequence[object], widths: Sequence[int]) -> int:
     """Number of lines shown of a row."""
-    lines = 1
-    for cell, width in zip(row, widths, strict=True):
-        if isinstance(cell, str):
-            lines = max(lines, sum(1 + len(line) // width for line in cell.split("\n")))
-    return min(lines, _TALLEST)
+    cells = ((str(cell or "").split("\n"), width) for cell, width in zip(row, widths, strict=True))
+    lines = (sum(1 + len(line) // width for line in own) for own, width in cells)
+    return min(_TALLEST, max(lines, default=1))
 
 
 class XlsxFile(TableFile):

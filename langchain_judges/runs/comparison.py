@@ -138,7 +138,7 @@ class RankedTask(TypedDict):
     id: str
     input: object
     outputs: dict[str, object]
-    reference: NotRequired[object]
+    reference: object
 
 
 class Ranked(TypedDict):
@@ -227,9 +227,8 @@ def tasks_of(rows: Rows) -> list[RankedTask]:
             held = ", ".join(map(repr, row)) if isinstance(row, Mapping) else repr(row)
             raise InputError(checks.KNOWN_NAMES["ranked"].format(number=number, held=held))
         task_id = str(row.get("id") or len(tasks))
-        new: Any = {"id": task_id, "input": row["input"], "outputs": {}, "notes": Notes.of(row)}
-        if row.get("reference"):
-            new["reference"] = row["reference"]
+        new: Any = {"id": task_id, "input": row["input"], "outputs": {}}
+        new |= {"reference": row.get("reference"), "notes": Notes.of(row)}
         tasks.setdefault(repr(row["input"]), new)["outputs"] |= outputs
     return list(tasks.values())
 
@@ -338,14 +337,13 @@ class _Contest:
     def _row(self, place: int, first: int, second: int) -> dict[str, object]:
         """The row that compares two systems on a task."""
         task, systems = self.tasks[place], [self.names[first], self.names[second]]
-        given = {"reference": task["reference"]} if "reference" in task else {}
         others = task["outputs"].keys() - {*systems}
         notes = Notes(each for each in task.get("notes", ()) if each["unit"] not in others)
         return {
             "input": task["input"],
             "output_a": task["outputs"][systems[0]],
             "output_b": task["outputs"][systems[1]],
-            **given,
+            "reference": task["reference"],
             "id": f"{task['id']}: {' / '.join(systems)}",
             "group": task["id"],
             "systems": systems,
