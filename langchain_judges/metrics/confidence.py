@@ -171,14 +171,9 @@ def _ece_by_chance(chances: inputs.Floats, ends: Sequence[int]) -> float:
 
 def _ends(items: Sequence[_Item], count: int) -> list[int]:
     """Ends of bins of about the same size; equal confidences share a bin."""
-    chances, ends = [chance for chance, *_ in items], list[int]()
-    for part in range(1, count + 1):
-        end = round(len(chances) * part / count)
-        while end < len(chances) and chances[end] == chances[end - 1]:
-            end += 1
-        if not ends or end > ends[-1]:
-            ends.append(end)
-    return ends
+    chances = [chance for chance, *_ in items]
+    cuts = [chances[round(len(chances) * part / count) - 1] for part in range(1, count + 1)]
+    return sorted({*np.searchsorted(chances, cuts, "right").tolist()})
 
 
 def abstention_curve(

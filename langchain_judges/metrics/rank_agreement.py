@@ -203,15 +203,10 @@ def _points_of_systems(names: Sequence[str], rows: Sequence[_Row]) -> dict[str, 
 
 def _gap(one: Floats, other: Floats, *, clusters: Ints, level: float, side: int) -> Result:
     """Lead of one system's mean points over another's."""
-    residuals, means, added = np.zeros(one.shape[1]), [], 0.0
-    units = int(clusters.max()) + 1
-    for sign, column in ((1, one), (-1, other)):
-        size = float(column[0].sum())
-        mean = float(column[side].sum()) / size
-        residuals += sign * (column[side] - mean * column[0]) / size
-        means.append(mean)
-        added += 0.25 / size**2
-    gap = means[0] - means[1]
+    size, rivals, units = float(one[0].sum()), float(other[0].sum()), int(clusters.max()) + 1
+    mean, rival = float(one[side].sum()) / size, float(other[side].sum()) / rivals
+    residuals = (one[side] - mean * one[0]) / size - (other[side] - rival * other[0]) / rivals
+    gap, added = mean - rival, 0.25 / size**2 + 0.25 / rivals**2
     telling = int((np.bincount(clusters, one[0] + other[0]) > 0).sum())
     if telling < 3:
         return Result(gap, n=one.shape[1], no_interval="too few rows or groups")
@@ -221,4 +216,4 @@ def _gap(one: Floats, other: Floats, *, clusters: Ints, level: float, side: int)
         float((summed**2).sum()) * telling / (telling - 1) + added * min(scale, 1.0) ** 2
     )
     interval = Interval.around(gap, error * intervals.student_quantile(level, telling - 1))
-    return Result(gap, n=int(one[0].sum() + other[0].sum()), se=error, interval=interval)
+    return Result(gap, n=int(size + rivals), se=error, interval=interval)
