@@ -202,6 +202,18 @@ def test_a_judge_exchangeable_with_people_has_no_lead_though_a_referee_was_asked
     assert found.called_in == sum(len(row) == 3 for row in votes)
 
 
+def test_a_third_who_is_careless_and_has_gaps_is_no_referee() -> None:
+    rng = np.random.default_rng(3)
+    truth, gaps = rng.integers(0, 3, 400), rng.random(400) < 0.5
+    careful, other, careless, judge = (
+        np.where(rng.random(400) < p, truth, rng.integers(0, 3, 400)).tolist()
+        for p in (0.85, 0.85, 0.3, 0.7)
+    )
+    third = [None if gap else vote for gap, vote in zip(gaps, careless, strict=True)]
+    # Rows with a third agree less often, and the other two people no less often on them.
+    assert beside_people(judge, rows_of([careful, other, third])).called_in == 0
+
+
 def answers_of_three(rng, items: int = 60) -> tuple[list, list[list]]:
     """A judge, and three people of unequal skill of whom one in seven has no answer."""
     truth = rng.integers(0, 3, items)

@@ -51,7 +51,7 @@ def people_agreement(
     return intervals.rate(hits, **options).replace(n_failed=failed)
 
 
-def _alike(votes: Sequence[Label]) -> list[float]:
+def _alike(votes: Sequence[object]) -> list[float]:
     """The agreement of each two votes."""
     return [float(a == b) for a, b in combinations(votes, 2)]
 
@@ -242,34 +242,29 @@ def beside_people(
 
 def _sample_of_people(people: Sequence[list[Label | None]]) -> list[list[Label | None]]:
     """The votes on each item that count, in equal places; None instead of any other."""
-    given = Counter(i for row in people for i, vote in enumerate(row) if vote is not None)
-    # Those who answered most items come first; places of a list that is short are empty.
-    places = sorted(given, key=lambda place: (-given[place], place))
-    rows = [[row[i] if i < len(row) else None for i in places] for row in people]
-    sizes = [len(row) - row.count(None) for row in rows]
-    fewest = min(sizes, default=0)
-    alike = [fmean(_alike(votes)) for votes in inputs.votes_of(rows)]
-    short, long = (
-        [share for share, size in zip(alike, sizes, strict=True) if (size == fewest) is is_short]
-        for is_short in (True, False)
-    )
-    if not _agree_more(short, long):
-        return rows
-    is_referee = fewest == 2 and {*short} == {1.0} and max(long) < 1.0
-    for row, size in zip(rows, sizes, strict=True):
-        there = [i for i, vote in enumerate(row) if vote is not None]
-        least = given[places[there[fewest - 1]]]
-        kept = [i for i in there if given[places[i]] >= least]  # who answered as often is alike
-        if is_referee and size > 2:
-            kept = [i for i in there if row.index(row[i]) == i]
-        row[:] = [vote if i in kept else None for i, vote in enumerate(row)]
-    return rows
+    votes, width = inputs.votes_of(people), max(map(len, people), default=0)
+    rows = [[*row, *[None] * (width - len(row))] for row in people]
+    there = np.asarray([[vote is not None for vote in row] for row in rows], bool)
+    given, sizes = there.sum(axis=0), there.sum(axis=-1)
+    fewest = min(map(len, votes), default=0)
+    # As many as every item has, of the same people: a third who is careless is no referee.
+    first: Any = given >= np.sort(there * given)[..., -fewest:][..., :1]  # as often is alike
+    if fewest == 2 and all((len({*own}) == 1) is (len(own) == 2) for own in votes):
+        both = zip(rows, votes, strict=True)
+        first = [
+            [len(own) == 2 or row.index(v) == i for i, v in enumerate(row)] for row, own in both
+        ]
+    masked = zip(rows, there & first, strict=True)
+    kept = [[v if mark else None for v, mark in zip(*each, strict=True)] for each in masked]
+    alike = np.asarray([fmean(_alike(own)) for own in inputs.votes_of(kept)])
+    return kept if _agree_more(alike[sizes == fewest], alike[sizes > fewest]) else rows
 
 
-def _agree_more(short: Sequence[float], long: Sequence[float]) -> bool:
+def _agree_more(short: Floats, long: Floats) -> bool:
     """Whether people agree more often on items with few votes than chance explains."""
-    hits, share = sum(short), (sum(long) + 1) / (len(long) + 2)
-    return bool(long and hits and scipy.special.betainc(hits, len(short) - hits + 1, share) < 0.02)
+    hits, share = short.sum(), (long.sum() + 1) / (len(long) + 2)
+    chance = scipy.special.betainc(hits, len(short) - hits + 1, share)
+    return bool(len(long) and hits and chance < 0.02)
 
 
 Name = TypeVar("Name", bound=Hashable)
