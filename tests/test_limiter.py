@@ -307,3 +307,22 @@ def test_a_run_keeps_the_limit_of_its_judge_unless_it_has_one(wrap):
         bound = judge.with_config(max_concurrency=own) if own else judge
         limits = CallLimits(max_concurrency=given)
         assert limiter_of(wrap(bound), limits).max_in_flight == most
+
+
+async def test_a_call_in_flight_counts_as_the_mean_of_the_replies_against_a_limit_of_dollars():
+    limiter = CallLimiter(8, max_dollars=1.0)
+    calls = [asyncio.ensure_future(limiter.enter()) for _ in range(8)]
+
+    async def let_in():
+        for _ in range(5):
+            await asyncio.sleep(0)
+        return sum(call.done() for call in calls)
+
+    paid = TokenUsage(1)
+    assert await let_in() == 1  # nobody knows yet what a call costs
+    limiter.leave(paid, 0.3, spent=0.3)
+    assert await let_in() == 4  # with 0.3 spent, three in flight may bring 0.9 more
+    for _ in range(3):
+        limiter.leave(paid, 0.3, spent=0.3)
+    assert await let_in() == 8
+    assert [type(call.exception()) for call in calls] == [type(None)] * 4 + [OverBudget] * 4

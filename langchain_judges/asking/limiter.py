@@ -39,8 +39,8 @@ class CallLimiter:
     Attributes:
         max_in_flight: Most calls in flight at one time.
         max_calls: Most replies that the run may receive; None for no bound.
-        max_dollars: Dollars after which nothing more is asked; replies in flight at that
-            moment still come in.
+        max_dollars: Dollars after which nothing more is asked. A call in flight counts as the
+            mean of the replies, and until there is one the first is asked alone.
         price: Returns the dollars of a reply; None where no price is known.
         rate_limiter: Bounds how often a call is made.
         calls: Replies received.
@@ -185,8 +185,11 @@ class CallLimiter:
             return type(self.closed)(str(self.closed))
         if self.max_calls is not None and self.calls + self._in_flight >= self.max_calls:
             return OverBudget(f"the budget of {self.max_calls} calls is spent")
-        if self.max_dollars is not None and self.spent >= self.max_dollars:
-            return OverBudget(f"the budget of ${self.max_dollars:g} is spent")
+        if self.max_dollars is not None:
+            # A call in flight will cost what others did; the first may cost all there is.
+            mean = self.spent / self.calls if self.calls else self.max_dollars
+            if self.spent + mean * self._in_flight >= self.max_dollars:
+                return OverBudget(f"the budget of ${self.max_dollars:g} is spent")
         return None
 
 
