@@ -15,7 +15,7 @@ from langchain_judges import create_relative_judge, create_rubric_judge, load_ju
 from langchain_judges.asking.question import Account
 from langchain_judges.cli import app
 from langchain_judges.errors import ModelAccessError, OptionError
-from langchain_judges.methods import create_cascade, create_jury, describe
+from langchain_judges.methods import create_cascade, create_jury
 from langchain_judges.methods.jury import Ballots, verdict_of
 from langchain_judges.runs import budget
 from langchain_judges.testing.schema_replies import fitting_reply
@@ -259,8 +259,8 @@ def test_a_jury_of_totals_gives_a_total(combine, totals, label):
     assert (verdict["label"], verdict["score"]) == (label, pytest.approx(fmean(totals)))
 
 
-def judge_label(jury):
-    return jury.invoke(ITEM)["verdict"]["label"]
+def judge_label(jury, row=ITEM):
+    return jury.invoke(row)["verdict"]["label"]
 
 
 def test_a_jury_is_built_again_from_its_spec(monkeypatch):
@@ -318,10 +318,22 @@ def test_a_member_with_a_budget_of_its_own_is_refused_before_any_reply_is_paid(m
         make([judges[0], wrapped(judges[1])])
 
 
-def test_totals_over_several_criteria_have_a_mean_unless_a_majority_is_asked_for():
-    judges = [create_rubric_judge("local", rubric={"Fit": "f?", "Tone": "t?"})] * 3
-    for jury in (create_jury(judges), load_judge(create_jury(judges).spec)):
-        assert describe.option_of(jury, "combine") == "mean"
-    assert describe.option_of(create_jury(judges, combine="majority"), "combine") == "majority"
-    one = [create_rubric_judge("local", rubric="Fit?")] * 3
-    assert describe.option_of(create_jury(one), "combine") == "majority"
+@for_each("is_of_row", [False, True])
+def test_totals_over_several_criteria_have_a_mean_unless_a_majority_is_asked_for(is_of_row):
+    rubric: Any = ["Is it kind?", "Is it short?"]
+    row = {**ITEM, "rubric": rubric} if is_of_row else ITEM
+    labels = [
+        f'{{"criterion_1": {{"label": "1"}}, "criterion_2": {{"label": "{n}"}}}}' for n in "110"
+    ]
+    judges = [
+        create_rubric_judge(
+            FakeChatModel(replies=[said] * 2),
+            rubric="Is it good?" if is_of_row else rubric,
+            explain="none",
+            name=f"j{n}",
+        )
+        for n, said in enumerate(labels)
+    ]
+    # Totals 1, 1 and 0.5.
+    assert judge_label(create_jury(judges), row) == pytest.approx(2.5 / 3)
+    assert judge_label(create_jury(judges, combine="majority"), row) == 1

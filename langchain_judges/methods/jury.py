@@ -43,8 +43,8 @@ class Jury(Combination):
     One that fails is reported in `failures`, and the verdict holds with `min_valid` others.
 
     Attributes:
-        combine: `"majority"`: what more than half of all members say. `"mean"`: the mean score,
-            which totals over several criteria have by default.
+        combine: `"majority"`, the default: what more than half of all members say. `"mean"`,
+            the default of totals over several criteria: the mean score.
             `"median"`: the middle of labels that are numbers, the lower of two.
         weights: How much each member counts in a majority or a mean.
         min_valid: Members that must have judged the row; default: more than half.
@@ -67,7 +67,7 @@ class Jury(Combination):
     results = ("members",)
     result_tables = {"members": "What each member said"}
 
-    combine: Literal["majority", "mean", "median"] = "majority"
+    combine: Literal["majority", "mean", "median"] | None = None
     weights: Annotated[
         Sequence[float] | Mapping[str, float] | None,
         AfterValidator(_check_weights),
@@ -259,8 +259,10 @@ class JurySteps:
         row = ensemble.row_of(self.kind, state)
         opinions = await gather([self._asked(m, row, account.part()) for m in self.members])
         least = self.options.min_valid or len(self.members) // 2 + 1
-        ballots = Ballots(opinions, self.weights, self.options.combine, least)
         scale = ensemble.scale_of(self.members[0], row) if self.kind == "item" else ()
+        # Equal totals over several criteria, which a row may bring, are no agreement.
+        usual = "mean" if self.kind == "item" and not scale else "majority"
+        ballots = Ballots(opinions, self.weights, self.options.combine or usual, least)
         return {"members": opinions, "verdict": verdict_of(ballots, self.kind, scale, account)}
 
     async def _asked(
@@ -281,9 +283,6 @@ def build(options: Jury, members: MembersLike) -> ensemble.CombinedGraph:
     by_number = {"median"} if kind == "pair" else {"mean", "median"}
     if options.combine == "median" and options.weights is not None:
         raise OptionError("`weights` go with `combine='majority'` or `'mean'`")
-    # Equal totals over several criteria are no agreement.
-    is_mean = kind == "item" and not scale and "combine" not in options.model_fields_set
-    options = options.model_copy(update={"combine": "mean"}) if is_mean else options
     if options.combine in by_number and not is_graded:
         raise OptionError(f"`combine={options.combine!r}` needs labels that are numbers")
     steps = JurySteps(options, jurors, kind, weights)
