@@ -334,6 +334,31 @@ def test_an_answer_of_a_runnable_stays_where_something_beside_it_is_wrong(given)
     assert {**whole, **rest, "lookups": []} == {**whole, "lookups": []}
 
 
+@for_each(
+    "kind, labels, answer, score",
+    [
+        ("pair", None, "A", 1),
+        ("pair", None, "tie", 0.5),
+        ("pair", None, "B", 0),
+        ("item", None, 1, 1),
+        ("item", None, False, 0),
+        ("item", None, 4, None),  # nobody says of which scale
+        ("item", [1, 2, 5], 2, 0.25),
+        ("item", ["bad", "good"], "good", 1),
+    ],
+)
+def test_an_answer_of_a_runnable_is_its_own_score_where_it_gives_none(kind, labels, answer, score):
+    field = "label" if kind == "item" else "preference"
+    options = {"takes": kind, "options": {"labels": labels}}
+    mine = judge(lambda _: {"verdict": {field: answer}}).with_config(metadata=options)
+    row = (
+        {"input": "q", "output": "a"}
+        if kind == "item"
+        else {"input": "q", "output_a": "a", "output_b": "b"}
+    )
+    assert next(iter(judge_many(mine, [row])))["verdict"]["score"] == score
+
+
 def test_the_cost_of_a_runnable_that_gives_no_answer_counts():
     taken = TAKERS["many"](judge(lambda _: {"verdict": {"usage": {"calls": 3}}}))
     not_a_number = TAKERS["many"](judge(lambda _: {"verdict": {**SCORED, "label": math.nan}}))

@@ -715,7 +715,7 @@ async def test_a_refused_key_of_the_judge_lets_the_answer_out_and_is_said(serve,
     assert state["judged"][0]["score"] is None
     [failure] = state["judged"][0]["verdict"]["failures"]
     assert failure["reason"] == "provider_error"
-    assert "An answer passes unjudged" in caplog.messages[-1]
+    assert "An answer passes without a score" in caplog.messages[-1]
     assert failure["detail"] in caplog.messages[-1]
 
 
@@ -732,7 +732,7 @@ def test_an_answer_that_passes_unjudged_is_logged_with_what_to_give(rubric, opti
     judge = create_rubric_judge(FakeChatModel(replies=lambda _: "prose"), rubric=rubric)
     agent(judge, "an answer", **options)[0].invoke(ASKED)
     # Which label counts as good is told once in a process, by whatever test is the first.
-    (message,) = [each for each in caplog.messages if "passes unjudged" in each]
+    (message,) = [each for each in caplog.messages if "passes without a score" in each]
     assert said in message
     assert "`context=` and `trajectory=`" in message
 

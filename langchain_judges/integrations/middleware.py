@@ -32,10 +32,10 @@ from langchain_judges.options import Count, Options, Rule, Share, with_options
 from langchain_judges.rows.data import is_nothing, plain_data
 from langchain_judges.rows.texts import PlainText
 from langchain_judges.runs.run_state import Judge
-from langchain_judges.verdict import comment_of, decision, reason_of, score_of
+from langchain_judges.verdict import comment_of, reason_of, score_of
 
 _LOGGER = logging.getLogger(__name__)
-_UNJUDGED = "An answer passes unjudged (`context=` and `trajectory=` say what is shown): %s"
+_UNJUDGED = "An answer passes without a score (`context=` and `trajectory=` say what is shown): %s"
 _NOT_REVISED = "An answer below the threshold is not revised: no model wrote it, or none its words"
 
 
@@ -481,7 +481,7 @@ class JudgeMiddleware(agents.AgentMiddleware[Any, Any, Any]):
             outcome = await cases.judge_aside(self.judge, case, run_id=judge_run, run_name=self.key)
         except JudgeError as exc:
             outcome = {"verdict": cases.error_verdict(self.judge, exc)}
-        if decision(outcome["verdict"]) is None:
+        if score_of(outcome["verdict"]) is None:
             _LOGGER.warning(_UNJUDGED, comment_of(outcome["verdict"]))
         return outcome
 

@@ -60,6 +60,11 @@ def metadata_of(runnable: object) -> dict[str, Any]:
     return {k: v for each in configs[::-1] for k, v in (each.get("metadata") or {}).items()}
 
 
+def stated_labels(judge: object) -> Sequence[verdicts.Label]:
+    """The labels that the metadata of a judge state, from the worst, else 0 and 1."""
+    return (metadata_of(judge).get("options") or {}).get("labels") or (0, 1)
+
+
 def check_no_budget(judge: object, whole: str) -> None:
     """Check that a judge, with all that is wrapped around it, has no limits of its own.
 
@@ -181,6 +186,7 @@ async def judgment_of(
     """The outcome of a judge; that of a runnable of somebody else's with a whole verdict.
 
     What is wrong beside the answer is left out and noted: of its cost, the wrong parts alone.
+    Where no score is given it is that of the answer: A, tie and B, or its place among the labels.
     """
     result: Mapping[str, Any] = await Effect.of(judge, "invoke", row, config)
     if kind == "task" or hasattr(unwrapped(judge), "fields_named"):  # a writer, a judge of ours
@@ -214,6 +220,9 @@ async def judgment_of(
     found = _form(form).validate_python(given)
     if found[field] != found[field]:  # NaN
         found[field] = None
+    if found["score"] is None:
+        points = verdicts.POINTS if kind == "pair" else verdicts.positions_of(stated_labels(judge))
+        found["score"] = points.get(found[field])
     if found[field] is None and not found["failures"]:
         failure |= {"reason": "cannot_assess", "detail": "it gave no answer"}
         found["failures"] = [failure]

@@ -57,9 +57,8 @@ def scale_of(member: Member, row: Mapping[str, object] | None = None) -> tuple[v
         with suppress(InputError):  # each member says so
             criteria = rubric_of(row).criteria
             return criteria[0].names if len(criteria) == 1 else ()
-    stated = (describe.metadata_of(judge).get("options") or {}).get("labels")
     own = describe.option_of(judge, "human_labels")
-    return tuple(stated or (0, 1)) if own is None else own
+    return tuple(describe.stated_labels(judge)) if own is None else own
 
 
 def read_members(options: Combination, value: MembersLike) -> tuple[Member, ...]:
