@@ -696,6 +696,12 @@ def test_rows_of_the_same_texts_count_together():
         (lambda n: {"input": f"q{n % 4}"}, "texts", None),
         (lambda n: {"input": CONVERSATION}, "texts", None),
         (lambda n: {"input": "", "output": f"a{n % 20}"}, "texts", 20),
+        # Templates have many sources by one system; a question has as many as there are systems.
+        (lambda n: {"input": f"q{n % 6}", "source": f"s{n}"}, "source", None),
+        (lambda n: {"input": f"q{n % 6}", "source": f"s{n % 50}"}, "source", 50),
+        (lambda n: {"input": f"q{n % 6}", "source": f"s{n}", "system": "a"}, "source", None),
+        (lambda n: {"input": f"q{n % 6}", "source": f"s{n}", "system": f"{n // 6}"}, "input", 6),
+        (lambda n: {"input": f"q{n % 20}", "source": f"s{n}"}, "input", 20),
     ],
 )
 def test_rows_of_one_task_count_together(fields, kind, groups):
@@ -704,8 +710,9 @@ def test_rows_of_one_task_count_together(fields, kind, groups):
     assert {found for found, _ in told.sample.clusters} == {kind}
     assert (told.sample.groups and len({*told.sample.groups})) == groups
     assert bool(told.sample.in_groups) == bool(groups)
-    few = "Rows of fewer than five inputs, for which alone the ranges hold: 100."
-    assert (few in told.left_out) == (fields(1)["input"] != fields(2)["input"] and kind == "texts")
+    few = "Rows of fewer than five inputs, or of templates for many sources, for which alone "
+    is_told = fields(1)["input"] != fields(2)["input"] and kind in ("texts", "source")
+    assert (few in told.left_out) == is_told
 
 
 @for_each(

@@ -80,17 +80,31 @@ class Sample:
     def clusters(self) -> list[tuple[str, Hashable]]:
         """The cluster of each row: its group, else its task, else its texts, or the row alone.
 
-        The task is the input, or the source where fewer than five inputs differ. Of fewer than
-        five tasks, such as one prompt for all texts, rows are a sample of what answers these.
+        The task is the input; of a template the source, where there are five or more. Of fewer
+        tasks, such as one prompt for all texts, rows are a sample of what answers these.
         """
-        tasks = {name: {own.get(name) for own in self.texts} for name in ("input", "source")}
-        several = (name for name, own in tasks.items() if len(own - _NO_TASK) >= LEAST_GROUPS)
-        name, keys = next(several, "texts"), list[tuple[str, Hashable]]()
+        sources, keys = {own.get("source") for own in self.texts}, list[tuple[str, Hashable]]()
+        fixed = "source" if len(sources - {None}) >= LEAST_GROUPS else "texts"
         for place, (row, own) in enumerate(zip(self.rows, self.texts, strict=True)):
-            task = ("row", place) if own.get(name) in _NO_TASK else (name, own[name])
+            name = fixed if own.get("input") in self.templates else "input"
+            task = (name, own[name]) if name in own else ("row", place)
             group = row.data_row.get("group")
             keys.append(task if group is None else ("group", group))
         return keys
+
+    @cached_property
+    def templates(self) -> set[str | None]:
+        """Inputs that tell no tasks apart: none, one of fewer than five, and one for many sources.
+
+        Those are more, in rows of one system, than there are inputs: what several systems found
+        for a question is not.
+        """
+        given = dict[Any, set[str | None]]()
+        for own, system in zip(self.texts, self.systems, strict=True):
+            given.setdefault((own.get("input"), system), set()).add(own.get("source"))
+        number = len({task for task, _ in given} - _NO_TASK)
+        least = number if number >= LEAST_GROUPS else 0
+        return _NO_TASK | {task for (task, _), own in given.items() if len(own) > least}
 
     @cached_property
     def texts(self) -> list[dict[str, str]]:
@@ -364,21 +378,21 @@ class Sample:
     @property
     def note(self) -> str:
         """Sentences about unusable rows, and about those without a group."""
-        kinds = [kind for kind, _ in self.clusters]
         inputs = {own.get("input") for own in self.texts} - _NO_TASK
-        loose = zip(kinds, self.texts, strict=True)
-        alike = Counter(own.get("texts") for kind, own in loose if kind != "group")
+        both = zip(self.clusters, self.texts, strict=True)
+        loose = [own for (kind, _), own in both if kind != "group"]
+        alike = Counter(own.get("texts") for own in loose)
+        few = [own for own in loose if own.get("input") in self.templates - _NO_TASK]
         own = {name for row in self.rows for name in row.by_criterion}
         others = [{*row.labels} - own for row in self.rows]
         names = ", ".join(sorted(set[str]().union(*others)))
         counts = {
             "of_no_criterion": sum(map(bool, others)),
             "unusable": self.unread,
-            "without_group": "group" in kinds and len(kinds) - kinds.count("group"),
+            "without_group": len(loose) < len(self.rows) and len(loose),
             "settled": sum(row.is_settled for row in self.rows),
             "same_texts": sum(n for n in alike.values() if n > 1) if self.groups else 0,
-            "few_inputs": 1 < len(inputs) < LEAST_GROUPS <= len(kinds)
-            and kinds.count("texts") + kinds.count("row"),
+            "few_inputs": len(inputs) > 1 and len(self.rows) >= LEAST_GROUPS and len(few),
         }
         told = {WORDS["notes"][name].format(names=names): n for name, n in counts.items() if n}
         notes = [f"{what}: {count:,}." for what, count in told.items()]
