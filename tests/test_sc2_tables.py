@@ -88,6 +88,26 @@ def test_learned_aspects_are_kept_and_used_by_their_file(tmp_path):
         assert options["aspects"] == learned["aspects"]
 
 
+OWN_TASK = {"question": "Which is funnier?", "quality": "Jokes."}
+
+
+@for_each("task", ["summary", OWN_TASK])
+def test_learned_aspects_bring_the_task_that_they_were_learned_for(task, tmp_path):
+    model, file = FakeChatModel(replies=learner), tmp_path / "mine.json"
+    learned = learn_aspects(model, ["one", "two"], n=2, path=file, task=task)
+    for source in (file, learned):
+        for said in ({}, {"task": task}):
+            options = create_sc2_judge(model, aspects=source, **said).config["metadata"]["options"]
+            assert options["task"] == task
+        with pytest.raises(OptionError, match=r"learned for the `task`.* got 'helpful'"):
+            create_sc2_judge(model, aspects=source, task="helpful")
+    by_hand = create_sc2_judge(model, aspects=learned["aspects"], task="helpful")
+    assert by_hand.config["metadata"]["options"]["task"] == "helpful"
+    file.write_text('{"aspects": ["Wit"]}')
+    options = create_sc2_judge(model, aspects=file, task="summary").config["metadata"]["options"]
+    assert options["task"] == "summary"
+
+
 def test_a_file_that_holds_something_else_is_refused(tmp_path):
     other = tmp_path / "other.json"
     for text in ("{", "[]", '{"aspects": []}', '{"aspects": [1]}'):

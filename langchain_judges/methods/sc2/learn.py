@@ -181,7 +181,7 @@ async def alearn_aspects(
     named = [*(merged.data or {}).values(), *phrases]
     learned: AspectSet = {
         "aspects": tally.distinct_phrases(named, options.n),
-        "task": options.shared["question"],
+        "task": options.as_json()["task"],
         "prompt_version": version,
         "model": extract.adapter.identity,
         "corpus": reply_log.key_of(corpus)[:16],

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
 from annotated_types import Ge
-from pydantic import PlainValidator
+from pydantic import PlainValidator, model_validator
 from typing_extensions import TypedDict
 
 from langchain_judges import options, verdict
@@ -32,12 +32,13 @@ class AspectSet(TypedDict):
     """Aspects of one kind of texts, and what they were learned from.
 
     Attributes:
+        task: What texts are compared by, as in `create_sc2_judge`.
         model: The identity of the model; never an address or a key.
         corpus: Hash of the texts, in their order.
     """
 
     aspects: list[str]
-    task: str
+    task: str | Mapping[str, str]
     prompt_version: str
     model: dict[str, object]
     corpus: str
@@ -96,19 +97,15 @@ def _phrases(value: object) -> list[str]:
     return list(dict.fromkeys(first[normal_form(each)] for each in texts if usable))
 
 
-def read_aspects(aspects: AspectsLike | None) -> list[str] | None:
+def read_aspects(aspects: object) -> list[str] | None:
     """The aspects, each meaning once; None for none.
 
     Raises:
-        OptionError: They are of another type or empty, or there is no such file.
+        OptionError: They are of another type or empty.
     """
-    if aspects is None:
-        return None
-    source: Any = load_aspects(aspects) if isinstance(aspects, str | os.PathLike) else aspects
-    phrases = _phrases(source.get("aspects") if isinstance(source, Mapping) else source)
-    if not phrases:
+    if aspects is not None and not _phrases(aspects):
         raise OptionError(declaration.WORDS["aspects"].format(aspects))
-    return phrases
+    return _phrases(aspects) or None
 
 
 # What texts are compared in; a file of learned aspects is the owner's to set.
@@ -147,7 +144,7 @@ class SC2(tasks.FewShot, pairs.Worded):
         inference: `"tournament"` (a knockout), `"exact"` (all ordered pairs), or `"random"`
             (one table, no comparison).
         task: `"helpful"`, `"harmless"`, `"summary"`, `"document"`, `"dialogue"`, or
-            `{"question", "quality"}` of your own.
+            `{"question", "quality"}` of your own; learned aspects bring theirs.
         orders: `"none"` (the paper); `"strict"`, `"lenient"` and `"score_mean"` ask in both
             orders (one more call).
         seed: Seed of tables, aspects, shuffles and coins.
@@ -187,6 +184,20 @@ class SC2(tasks.FewShot, pairs.Worded):
     task: tasks.AboutTask = "helpful"
     orders: OrderRule = "none"
     seed: declaration.Seed = 0
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_learned(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """Take aspects that were learned with the task that they were learned for."""
+        learned = values.get("aspects")
+        if isinstance(learned, str | os.PathLike):
+            learned = load_aspects(learned)
+        if not isinstance(learned, Mapping):
+            return values
+        own = {"task": learned["task"]} if "task" in learned else {}
+        if own and (said := values.get("task", own["task"])) != own["task"]:
+            raise OptionError(declaration.WORDS["learned_for"].format(own["task"], said))
+        return {**own, **values, "aspects": learned.get("aspects")}
 
     @property
     def models(self) -> Mapping[str, ModelLike | None]:
