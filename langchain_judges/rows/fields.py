@@ -61,6 +61,8 @@ def plain_row(row: Mapping[str, object]) -> dict[str, Any]:
         is_text = "output_a" in copy and name == "reference"
         read = reference_in if is_text else partial(expected_in, output=given.get("output"))
         copy[name] = _read_or_left(partial(read, named=True), copy[name]) or None
+    numbered = [n for n in ("family", "group") if isinstance(copy.get(n), int | float)]
+    copy |= {name: data.text_in(copy[name]) for name in numbered}
     if not {"output_a", "concepts", "corrected"} & copy.keys():
         copy |= _of_item(copy) | ({checks.OF_OUTPUT: beside} if beside else {})
     if isinstance(items := copy.get("items"), list):  # of an audit
