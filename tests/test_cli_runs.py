@@ -366,7 +366,9 @@ def test_one_problem_of_many_cells_is_told_once_and_no_columns_are_asked_for():
 def test_a_row_is_judged_whatever_people_know_of_it(field):
     Path("t.jsonl").write_text(json.dumps({"input": "q", "output": "t", field: {"abuse": 1}}))
     judge = "t.jsonl --model openai:m --method rubric --set rubric=Ok?"
-    assert "1 item by rubric" in invoke(f"judge {judge} --dry-run").stderr
+    planned = invoke(f"judge {judge} --dry-run").stderr
+    assert "1 item by rubric" in planned
+    assert f"Row 1 is judged, but its annotations cannot be used as labels: `{field}`" in planned
     assert f"`{field}`" in invoke(f"trust {judge} --dry-run").stderr
 
 
@@ -412,3 +414,12 @@ def test_what_a_report_left_out_is_said_by_the_name_of_its_judge():
         own = ["judge", "judge (y.jsonl)"]
         assert heads == (own if names[1:] else ["Verdicts left out"])
         assert done.stderr.count("passed: agreement 50") == len(names)
+
+
+@for_each("command", ["judge", "trust"])
+@for_each("field", ["group", "family", "id"])
+def test_names_of_rows_may_be_numbers(command, field):
+    row = {"input": "q", "output": "t", "label": 1, field: 7}
+    Path("t.jsonl").write_text(json.dumps(row))
+    words = f"{command} t.jsonl --model openai:m --method rubric --set rubric=Ok? --dry-run"
+    assert "1 item by rubric" in invoke(words).stderr

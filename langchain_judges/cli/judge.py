@@ -72,6 +72,7 @@ def judge(
         say(f"Shard {run.shard} judges about {share:,.0f} of {rows.number:,} rows.")
     if run.dry_run:
         rows.tell_row(None, error_console(), asked, _FIRST_CHARACTERS)
+        rows.tell_warnings(asked)
     tell_plan(plan, rows.number, rows.size, run, spec, next(iter(rows)))
     tell_kept(output.file)
     if run.dry_run:

@@ -115,6 +115,13 @@ class RowFile:
         for line in [*lines, *_cut_for_terminal(judge.show(row), place + 1, most)]:
             console.print(line)
 
+    def tell_warnings(self, judge: JudgeGraph) -> None:
+        """Print what a run warns of: annotations that are no labels, columns that nobody reads."""
+        records = row_reader.Records(self.whole(), self.columns, self.takes)
+        reader = row_reader.RowReader(records, {}, None, judge=judge, numbers_repeats=False)
+        while reader.next():
+            pass
+
     def understood(
         self, record: Mapping[str, object], row: Mapping[str, object], fields: Set[str]
     ) -> list[str]:
