@@ -90,17 +90,19 @@ class Numeral(NamedTuple):
     Attributes:
         values: What it may be, the English reading first; empty if it cannot be read.
         beside: Signs and letters that touch it.
+        units: Its sign of money, and the word behind it, which may be a unit.
     """
 
     values: tuple[float, ...]
     beside: str
+    units: tuple[str, str] = ("", "")
 
 
 def last_number(text: str) -> Numeral | None:
     """The last number of the answer; None where it has none.
 
-    >>> last_number("It is −1,250.5 m"), last_number("x = 0,5"), last_number("3/4").values
-    (Numeral(values=(-1250.5,), beside=''), Numeral(values=(0.5,), beside=''), ())
+    >>> last_number("It is −1,250.5 m"), last_number("x = 0,5").values, last_number("3/4").values
+    (Numeral(values=(-1250.5,), beside='', units=('', 'm')), (0.5,), ())
     """
     lines = [line for line in answer_part(text).splitlines() if any(map(str.isnumeric, line))]
     if not lines:
@@ -112,6 +114,9 @@ def last_number(text: str) -> Numeral | None:
     if len(numerals) != 1 or near & _OPERATORS:
         return Numeral((), "")
     before, numeral, after = chunks[place].partition(numerals[0])
+    around = chunks[place - 1][-1:], before, after or chunks[place + 1]
+    money = "".join(sign for sign in "".join(around) if category(sign) == "Sc")
+    word = "".join(filter(str.isalpha, around[-1]))
     before, after = _meant(re.sub(r"^.*(?<![<>!~:=])=", "", before)), _meant(after)
     if before in ("-", "+"):
         before, numeral = "", before + numeral
@@ -120,14 +125,11 @@ def last_number(text: str) -> Numeral | None:
         for point, form in _NUMBER.items()
         if form.fullmatch(numeral)
     )
-    return Numeral(tuple(values), f"{before} {after}".strip())
+    return Numeral(tuple(values), f"{before} {after}".strip(), (money, word))
 
 
 def _meant(signs: str) -> str:
-    """The signs at a number without brackets, full stops, and words of scripts without spaces.
-
-    A sign of money is a unit.
-    """
+    """The signs at a number without brackets, full stops, money, and words without spaces."""
     kept = [sign for sign in signs if sign.isnumeric() or category(sign) not in _PLAIN]
     return "".join(kept).translate(_STOP_SIGNS)
 
@@ -135,7 +137,8 @@ def _meant(signs: str) -> str:
 def same_number(said: str, expected: str, tolerance: float = 1e-9) -> bool | None:
     """Whether the last numbers of two texts are equal.
 
-    It is not known whether 5 is "5%" or "5k".
+    It is not known whether 5 is "5%" or "5k", nor whether 5 m is 5 km. A unit on one side alone
+    is left out.
 
     Args:
         said: A text; without a number it is wrong.
@@ -147,7 +150,8 @@ def same_number(said: str, expected: str, tolerance: float = 1e-9) -> bool | Non
         return None
     if own is None:
         return False
-    if not own.values or own.beside != right.beside:
+    differ = any(a and b and a != b for a, b in zip(own.units, right.units, strict=True))
+    if not own.values or own.beside != right.beside or differ:
         return None
     close = partial(math.isclose, rel_tol=tolerance, abs_tol=tolerance)
     first, *others = starmap(close, product(own.values, right.values))
