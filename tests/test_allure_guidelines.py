@@ -101,7 +101,7 @@ def test_no_guidelines_and_a_memory_of_pairs_are_refused():
         draw_guidelines(model, memory(), DEV, most=0)
     sides = {"output_a": "In autumn.", "output_b": "In May."}
     own.remember([{"input": "When?", "output": sides, "wrong": "B", "corrected": "A"}])
-    with pytest.raises(InputError, match=r"no mistake .* of one text"):
+    with pytest.raises(InputError, match=r"no mistake .* of one text without media"):
         draw_guidelines(model, own, DEV)
     assert model.prompts == []
 
