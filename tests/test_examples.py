@@ -141,13 +141,16 @@ SAID = {
     ),
     "Response 1 names it, 2 does not.": ("Response 1 names it, 2", "Response 1 names it, 2", True),
     "In text 1 of the source it is so.": ("text 1 of the", "text 1 of the", True),
-    "A better answer is short.": ("A better answer", "A better answer", False),
-    "Too long. A better answer is short": ("A better answer", "A better answer", False),
+    "A better answer is short.": ("A better answer", "A better answer", True),
+    "Text 2 rambles. A better answer is short": ("ext 2 rambles", "ext 1 rambles", False),
     "Both say it. A names the sea": ("A names the sea", "A names the sea", True),
     "output_b is right": ("output_b is right", "output_b is right", True),
     "Antwort B lügt": ("Antwort B lügt", "Antwort B lügt", True),
     "B错了": ("B错了", "B错了", True),
-    "Rivers carry salt of 4 kinds.": ("salt of 4 kinds", "salt of 4 kinds", False),
+    "Text B错了": ("Text B错了", "Text B错了", True),
+    "Відповідь А краща": ("Відповідь А краща", "Відповідь А краща", True),
+    "La seconde ment.": ("La seconde ment.", "La seconde ment.", True),
+    "(1) is right": ("(1) is right", "(1) is right", True),
 }
 OF_PAIRS = [name for name, kind in METHODS.items() if kind.takes == "pair" and kind.examples_in]
 
@@ -163,7 +166,7 @@ def test_what_people_say_of_a_pair_is_of_the_same_text_in_both_orders(method, sa
     if field == "instructions":
         options, told = {field: said}, {}
         in_first = in_second = said
-        is_named = bool(re.search(r"\b[AB]\b(?! better)|output_[ab]|B错", said))
+        is_named = bool(re.search(r"\b[AB]\b(?! better)|output_[ab]|B错|А", said))
     memory.remember([lesson(**told)])
     judge = of_method(method, FakeChatModel(replies=answer), memory=memory, **options)
     judge.invoke(PAIR, {"callbacks": [calls]})

@@ -93,64 +93,65 @@ def _passages(example: Example) -> list[str]:
 
 def _shown(example: Example, order: Order | None, noun: str) -> str:
     token = fence(*_passages(example))
+    note, mode, told = _by_slots(example, order, noun)
     parts = "\n".join(
         WORDS["part"].format(name=name, fence=token, text=text)
-        for name, text in _parts(example, order, noun)
+        for name, text in [*_parts(example, order, noun), ("why", note)]
         if text
     )
-    return WORDS["example"].format(fence=token, parts=parts, lesson=_lesson(example, order, noun))
+    lesson = told + _lesson(example, order, noun, mode)
+    return WORDS["example"].format(fence=token, parts=parts, lesson=lesson)
 
 
 def _parts(example: Example, order: Order | None, noun: str) -> list[tuple[str, str]]:
-    """The texts of an example with their names; the auditor's reason comes last."""
+    """The texts of an example with their names."""
     texts = texts_of(example)
     known = "expected-answer" if len(texts.outputs) == 1 else "reference"
     parts = [("request", texts.task), (known, texts.expected)]
     if order is not None and len(texts.outputs) == 2:
         slots = in_slots(order, *texts.outputs)
         parts += [(f"{noun}-{i + 1}", text) for i, text in enumerate(slots)]
-    else:
-        parts += [(noun, text) for text in texts.outputs]
-    return [*parts, ("why", _by_slots(example["note"] or "", order, noun))]
+        return parts
+    return [*parts, *((noun, text) for text in texts.outputs)]
 
 
-def _lesson(example: Example, order: Order | None, noun: str) -> str:
+def _lesson(example: Example, order: Order | None, noun: str, mode: str) -> str:
     corrected, wrong = (_words(example[side], order, noun) for side in ("corrected", "wrong"))
     if example["wrong"] is None:
         return WORDS["right"].format(corrected=corrected)
     if example["wrong"] == example["corrected"]:
         return WORDS["confirmed"].format(corrected=corrected)
     lesson = WORDS["wrong"].format(wrong=wrong, corrected=corrected)
-    mode = ": ".join(filter(None, (str(example["mode"] or ""), _meaning(example))))
-    mode = _by_slots(mode, order, noun).rstrip(".")
-    return lesson + WORDS["misled"].format(mode=mode) if mode else lesson
+    return lesson + WORDS["misled"].format(mode=mode.rstrip(".")) if mode else lesson
 
 
-def _by_slots(words: str, order: Order | None, noun: str) -> str:
-    """Words of people on a pair, whose first text is A, by the slots of an order.
+def _by_slots(example: Example, order: Order | None, noun: str) -> tuple[str, str, str]:
+    """Words of people on an example, by the slots of an order: why, what misled, which is which.
 
-    They are turned where nothing but a noun with a letter or a number stands for a text. Else all
-    of them stay, and a sentence says which is which.
+    For people the first text of a pair is A. Their words are turned where a noun with a letter or
+    a number stands for a text, and nothing else does. Otherwise all of them stay, and a sentence
+    says which is which: they may call the texts so in any language.
     """
-    if order is None:
-        return words
-    rest = naming(words, dict.fromkeys("A1B2", "_"), NOUNS)
-    if _SIDE.search(rest) or _PLACE.search(rest):
-        return words + _sentence("places", words, order, noun)
+    note, mode = example["note"] or "", str(example["mode"] or "")
+    said = [note, example.get("mode_meaning") or "", mode if mode not in MEANINGS else ""]
+    mode = ": ".join(filter(None, (mode, _meaning(example))))
+    if order is None or not any(said):
+        return note, mode, ""
+    rest = [naming(words, dict.fromkeys("A1B2", "_"), NOUNS) for words in said]
     a, b = in_slots(order, "1", "2")
-    return naming(words, {"A": a, "1": a, "B": b, "2": b}, NOUNS)
+    if rest == said or any(_SIDE.search(words) or _PLACE.search(words) for words in rest):
+        return note, mode, WORDS["places"].format(noun=noun, a=a, b=b)
+    names = {"A": a, "1": a, "B": b, "2": b}
+    return naming(note, names, NOUNS), naming(mode, names, NOUNS), ""
 
 
 def which_is_which(words: str, order: Order | None, noun: str) -> str:
     """A sentence on the slots of A and B, for words that may call the texts so; else empty."""
-    return _sentence("sides", words, order, noun) if order and _SIDE.search(words) else ""
-
-
-def _sentence(name: str, words: str, order: Order, noun: str) -> str:
-    """A sentence on the slots of A and B, behind the end of the one before it."""
+    if order is None or not _SIDE.search(words):
+        return ""
     a, b = in_slots(order, "1", "2")
     stop = "" if re.search(r"[.!?…。][\"')\]]*\s*$", words) else "."
-    return stop + WORDS[name].format(noun=noun, a=a, b=b)
+    return stop + WORDS["sides"].format(noun=noun, a=a, b=b)
 
 
 def _meaning(example: Example) -> str:
