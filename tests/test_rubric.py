@@ -145,12 +145,24 @@ def test_each_asks_a_call_for_each_criterion_and_comes_to_the_same():
         ({"Tone": "Is it polite?", "Length": {"scale": [1, 5]}}, ["Tone", "Length"]),
         (["Tone", "Length: not too long", Criterion(name="Wit")], ["Tone", "Length", "Wit"]),
         ({"name": "Tone", "description": "Is it polite?"}, ["Tone"]),
+        ([{"Tone": "Is it polite?"}, {"Length": {"scale": [1, 5]}}], ["Tone", "Length"]),
         (Criterion(name="Tone"), ["Tone"]),
     ],
 )
 def test_criteria_are_given_in_many_forms(rubric, names):
     judge = create_rubric_judge(says(1), rubric=rubric)
     assert [each["name"] for each in marks(judge)["criteria"]["criteria"]] == names
+
+
+@for_each("wrong", [{"weight": "much"}, {"scale": "1-5"}, {"labels": [1]}, {"lables": [0, 1]}])
+@for_each(
+    "form", [lambda own: {"T": own}, lambda own: [{"T": own}], lambda own: [{"name": "T"} | own]]
+)
+def test_a_criterion_that_cannot_be_read_is_named(wrong, form):
+    with pytest.raises(OptionError, match=f"^criterion 'T': .*{next(iter(wrong))}"):
+        create_rubric_judge(says(1), rubric=form(wrong))
+    with pytest.raises(OptionError, match=r"criterion {'weight': 2}: .*`name`"):
+        create_rubric_judge(says(1), rubric=[{"weight": 2}])
 
 
 @pytest.mark.parametrize("form", ["yaml", "json"])

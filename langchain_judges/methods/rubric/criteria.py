@@ -349,7 +349,14 @@ def _read_criterion(criterion: object) -> Criterion:
             raise OptionError(REFUSALS["listed"].format(name=criterion))
         return _described(*name_and_text(criterion))
     if isinstance(criterion, Mapping):
-        return Criterion(**{str(key): value for key, value in criterion.items()})
+        if len(criterion) == 1 and Criterion.model_fields.keys().isdisjoint(criterion):
+            return _described(*next(iter(criterion.items())))  # of YAML, "- name: description"
+        try:
+            return Criterion(**{str(key): value for key, value in criterion.items()})
+        except OptionError as exc:
+            if (who := repr(criterion.get("name", criterion))) in str(exc):
+                raise
+            raise OptionError(f"criterion {who}: {exc}") from exc
     raise OptionError(REFUSALS["criterion"].format(given=criterion))
 
 
