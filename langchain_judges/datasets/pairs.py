@@ -91,8 +91,7 @@ def _llmbar_items(source: PublicSet) -> Iterator[SourceRecord]:
         return
     for subset in ("Natural", "Neighbor", "GPTInst", "GPTOut", "Manual"):
         folder = subset if subset == "Natural" else f"Adversarial/{subset}"
-        items = source.lines(f"Dataset/LLMBar/{folder}/dataset.json")
-        for number, item in enumerate(items):
+        for number, item in enumerate(source.lines(f"Dataset/LLMBar/{folder}/dataset.json")):
             yield {**item, "set": subset, "idx": number}
 
 

@@ -75,8 +75,7 @@ def read_members(options: Combination, value: MembersLike) -> tuple[Member, ...]
     if options.prompts:
         raise OptionError("`prompts` are those of a method; give them to the members")
     members = [value] if isinstance(value, str | Mapping | Runnable) else value
-    entries = options.specs_of([plain_model(each) for each in members])
-    return _with_names(list(map(_judge, entries)))
+    return _with_names(list(map(_judge, options.specs_of([plain_model(each) for each in members]))))
 
 
 def _judge(value: object) -> Runnable[Any, Any]:

@@ -222,8 +222,7 @@ def estimate_calls(spec: Mapping[str, object]) -> CallEstimate:
     if method not in COMBINATIONS:
         judge_options = cast("JudgeOptions", options)
         model_spec: ModelSpec = {"name": model} if isinstance(model, str) else model
-        more = getattr(options, "rounds_without_room", 0)
-        asked = Asked(judge_options.calls(), model_spec, more)
+        asked = Asked(judge_options.calls(), model_spec, getattr(options, "rounds_without_room", 0))
         return CallEstimate(method, judge_options.takes, (asked,))
     combination = cast("Combination", options)
     entries = list(model) if isinstance(model, list | tuple) else [model]

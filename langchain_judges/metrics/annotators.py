@@ -336,8 +336,7 @@ def alt_test(
     inputs.same_length(judge=answers, **{str(name): row for name, row in rows.items()})
     given = [Counter(each) for each in zip(*rows.values(), strict=True)]
     contests = {name: _contests(answers, row, given) for name, row in rows.items()}
-    least = max(2, least_items)
-    tested = {name: pairs for name, pairs in contests.items() if len(pairs) >= least}
+    tested = {name: pairs for name, pairs in contests.items() if len(pairs) >= max(2, least_items)}
     failed["annotator_with_few_items"] = len(rows) - len(tested)
     failures = dict(+failed)
     if not tested:

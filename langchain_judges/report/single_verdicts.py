@@ -192,9 +192,8 @@ def _balanced(sample: Sample, level: float) -> Result:
 
 def _labels(parts: list[Number], labelled: int, limit: tuple[float, float]) -> int | None:
     """Number of labels that would settle all open parts, each by its own rows."""
-    several = max(1, len(parts))
     needed = [
-        (answers.labels_to_settle(part.result, limit, several) or math.inf)
+        (answers.labels_to_settle(part.result, limit, max(1, len(parts))) or math.inf)
         * labelled
         / part.result.n
         for part in parts

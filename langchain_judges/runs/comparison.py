@@ -226,8 +226,7 @@ def tasks_of(rows: Rows) -> list[RankedTask]:
         if not isinstance(outputs, Mapping) or not outputs or not row.get("input"):
             held = ", ".join(map(repr, row)) if isinstance(row, Mapping) else repr(row)
             raise InputError(checks.KNOWN_NAMES["ranked"].format(number=number, held=held))
-        task_id = str(row.get("id") or len(tasks))
-        new: Any = {"id": task_id, "input": row["input"], "outputs": {}}
+        new: Any = {"id": str(row.get("id") or len(tasks)), "input": row["input"], "outputs": {}}
         new |= {"reference": row.get("reference"), "notes": Notes.of(row)}
         tasks.setdefault(repr(row["input"]), new)["outputs"] |= outputs
     return list(tasks.values())

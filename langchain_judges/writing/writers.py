@@ -159,8 +159,7 @@ class _BranchSolveMerge(Writer[BranchWriter]):
         reply = await self.ask("split", steps.groups_shape(groups, len(concepts)), shown, account)
         division = runs(concepts, groups)
         if reply.data:
-            names = [reply.data[f"group_{n}"] for n in range(1, groups + 1)]
-            division = placed(concepts, names)
+            division = placed(concepts, [reply.data[f"group_{n}"] for n in range(1, groups + 1)])
         emit_each("group", "split", division)
         return {"groups": division, "topic": (reply.data or {}).get("topic", "").strip() or None}
 

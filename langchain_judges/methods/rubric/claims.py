@@ -106,8 +106,7 @@ class ClaimSteps(replies.RubricSteps):
         """The claims of a reply, without a label yet."""
         claims: list[Claim] = []
         for side, names in _SIDES.items():
-            texts = replies.distinct_lines(data.get(names.field) or ())
-            kept = texts[:MOST_CLAIMS]
+            kept = replies.distinct_lines(data.get(names.field) or ())[:MOST_CLAIMS]
             claims += [Claim(claim=text, of=side, supported=None, reason="") for text in kept]
             if len(kept) == MOST_CLAIMS:  # of a longer text a model that obeys names no more
                 detail = f"claims beyond the first {MOST_CLAIMS} were not checked"

@@ -110,10 +110,9 @@ class SC2Steps(PairSteps):
         number = 0
         while len(contenders) > 1:
             number += 1
-            met = tally.meetings(mode, contenders, number, seed)
             matches = [
                 self._match(pair, (number, n), [tables[i] for i in each], account.part())
-                for n, each in enumerate(met, 1)
+                for n, each in enumerate(tally.meetings(mode, contenders, number, seed), 1)
             ]
             played = await gather(matches)
             bracket += played

@@ -178,9 +178,8 @@ async def alearn_aspects(
     lines = "\n".join(f"- {phrase}" for phrase in phrases[:MERGED])
     variables = {"fence": fences.fence(lines), "phrases": lines, "n": options.n, **options.shared}
     merged = await ask(consolidate, variables, Account(run=run_of(options.config)))
-    named = [*(merged.data or {}).values(), *phrases]
     learned: AspectSet = {
-        "aspects": tally.distinct_phrases(named, options.n),
+        "aspects": tally.distinct_phrases([*(merged.data or {}).values(), *phrases], options.n),
         "task": options.as_json()["task"],
         "prompt_version": version,
         "model": extract.adapter.identity,
