@@ -24,7 +24,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langsmith import Client, traceable
 from typer.testing import CliRunner
 
-from langchain_judges import create_relative_judge, create_rubric_judge, judge_many
+from langchain_judges import create_relative_judge, create_rubric_judge, judge_many, load_judge
 from langchain_judges.cli import app
 from langchain_judges.errors import InputError, JudgeError, OptionError, OutputError
 from langchain_judges.integrations.langsmith_runs import experiment_rows
@@ -1227,3 +1227,22 @@ def test_messages_in_a_cell_are_written_as_json_that_is_read_again(tmp_path):
 def test_a_rubric_of_a_row_is_for_a_judge_of_one_text_alone(texts, others):
     row = {"input": "Why?", "rubric": "Is it rude?", **dict.fromkeys(texts, "So.")}
     assert unshown(row) == others
+
+
+@for_each(
+    ("method", "options", "said"),
+    [
+        ("direct", {}, "has the `task_kind` 'summary': the judge asks all rows by its `task`, 'h"),
+        ("sc2", {"aspects": ["Wit"], "samples": 1}, "asks all rows by its `task`, 'helpful'"),
+        ("cot", {"task": "summary"}, ""),
+        ("llm_score", {}, ""),
+        ("relative", {}, ""),
+    ],
+)
+def test_a_task_of_rows_that_a_judge_does_not_ask_by_is_named_once(method, options, said, caplog):
+    caplog.clear()
+    judge = load_judge(method, FakeChatModel(), **options)
+    pair = {"input": "q", "output_a": "a", "output_b": "b", "task_kind": "summary"}
+    list(judge_many(judge, [{**pair, "task_kind": ""}, pair, pair], progress=False))
+    told = [each.getMessage() for each in caplog.records if "task_kind" in each.getMessage()]
+    assert [text.startswith("Row 2 ") and said in text for text in told] == [True] * bool(said)

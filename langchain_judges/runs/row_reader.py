@@ -173,6 +173,7 @@ class RowReader:
         self._named = fields_named(judge) - {*_SHOWN}
         self._given, self._keyed = seen_fields(judge)
         self._rubric = option_of(judge, "own_rubric")
+        self._task = option_of(judge, "task")
         of_each = option_of(judge, "parts") or {}
         by_name = {name: [*own] for name, own in of_each.items()}
         self._labels: checks.OwnLabels = by_name or [*(option_of(judge, "human_labels") or ())]
@@ -251,6 +252,9 @@ class RowReader:
         for note in () if self._told else own:
             _LOGGER.warning(RUN_ERRORS["noted"], index + 1, note["unit"], note["detail"])
             self._told = True
+        if row.get("task_kind") and self._task not in (None, "auto", row["task_kind"]):
+            _LOGGER.warning(RUN_ERRORS["other_task"], index + 1, row["task_kind"], self._task)
+            self._task = None
         if row.get("rubric") and self._rubric and not index:
             _LOGGER.warning("Rows are judged by their own `rubric`, in place of the judge's")
         if len(own) == len(notes) and (index or notes.named):
