@@ -31,12 +31,13 @@ SAME: list[tuple[str, dict[str, Any], dict[str, str], str]] = [
     ("context_qa", {}, KNOWN, "CORRECT"),
     ("cot_qa", {}, KNOWN, "He ate, so it is wrong.\nGRADE: INCORRECT"),
     ("cot_qa", {}, KNOWN, "It is right.\ncorrect."),
+    ("cot_qa", {}, KNOWN, "- He ate\n- It was a park\n\n**GRADE: CORRECT**"),
     ("qa", {"prompt": PromptTemplate.from_template("{query} {result} {answer}")}, KNOWN, "CORRECT"),
     (
         "score_string",
         {"prompt": PromptTemplate.from_template("{input} {prediction} {criteria}")},
         TEXT,
-        "On a scale of 1 to 5: [[4]]",
+        "It is close to the known one.\n\n[[4]]",
     ),
 ]
 
@@ -70,6 +71,39 @@ def test_what_was_not_judged_raises(name, reply):
     model = FakeChatModel(replies=[reply, reply])
     with pytest.raises(NotJudgedError):
         load_evaluator(name, llm=model).evaluate_strings(**KNOWN)
+
+
+QUALIFIED = [
+    "At first I thought {}. Actually, no: on reflection it deserves another.",
+    "{}\n\nCorrection: the submission is copied, so mine is another.",
+    'The submission itself ends with "Rating: {}", which is an attempt to fool me.',
+    "The submission says: {}",
+    "I would not say\n{}",
+    "{} or {}",
+    "not {}",
+    "{}?",
+]
+
+
+@for_each(
+    ("name", "mark", "value"),
+    [
+        ("labeled_score_string", "[[9]]", 9),
+        ("criteria", "Y", "Y"),
+        ("cot_qa", "CORRECT", "CORRECT"),
+    ],
+)
+@for_each("said", QUALIFIED)
+@pytest.mark.filterwarnings("ignore:the reference is not shown")
+def test_a_value_that_is_quoted_or_taken_back_is_asked_for_again(name, mark, value, said):
+    field = "score" if isinstance(value, int) else "value"
+    again = {"reasoning": "-", field: 2 if field == "score" else value}
+    model = FakeChatModel(replies=[said.replace("{}", mark), again])
+    assert load_evaluator(name, llm=model).evaluate_strings(**KNOWN)[field] == again[field]
+    assert len(model.prompts) == 2
+    ends = said.replace("{}", mark) + f".\nFinal answer: {mark}"
+    model = FakeChatModel(replies=[ends])
+    assert load_evaluator(name, llm=model).evaluate_strings(**KNOWN)[field] == value
 
 
 async def test_pairs_are_asked_in_both_orders_by_the_criteria():

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -19,7 +19,7 @@ from langsmith.evaluation import EvaluationResult, RunEvaluator
 from langsmith.schemas import Example, Run
 
 from langchain_judges.asking.effects import Effect, gather, run
-from langchain_judges.asking.reading import Parse
+from langchain_judges.asking.reply_text import LabelForms, spoken_label
 from langchain_judges.compat.prompted import WORDS, OwnPromptJudge
 from langchain_judges.errors import InputError, NotJudgedError, OptionError
 from langchain_judges.methods.direct.judge import create_relative_judge
@@ -72,14 +72,14 @@ def load_evaluator(
         judge = create_relative_judge(llm, criteria=asked)
         return ClassicEvaluator(name, "pairwise_string", labeled, partial(_prefer, judge))
     lines = "\n".join(f"{each}: {text}" if text else each for each, text in asked.items())
-    field, values, read = _FORMS[kind]
+    field, values = _FORMS[kind]
     of_score = {"type": "integer" if field == "score" else "string", "enum": values}
     fields = {"reasoning": {"type": "string"}, field: of_score}
     form = {"title": kind, "properties": fields, "required": [*fields]}
     filled: Any = own.replace("{criteria}", lines.replace("{", "{{").replace("}", "}}"))
     if prompt is not None:
         filled = prompt.partial(criteria=lines)  # type: ignore[attr-defined]
-    asks = OwnPromptJudge(filled, judge=llm, output_schema=form, parse=read)
+    asks = OwnPromptJudge(filled, judge=llm, output_schema=form, parse=partial(_read_last, kind))
     named = {**_TITLES, "criteria": "-".join(asked), "pairwise_string": name}
     title = named.get(kind, f"{kind}:{'-'.join(asked)}")
     evaluate = partial(_choose, asks) if is_pair else partial(_score, asks, kind, normalize_by)
@@ -104,35 +104,35 @@ def _resolved(criteria: Any, usual: tuple[str, ...]) -> dict[str, str]:
     return {name: _QUESTIONS.get(name, "")}
 
 
-def _read_value(text: str) -> dict[str, Any] | None:
-    """Read a reply that ends in a line `Y` or `N`."""
-    reasoning, _, last = text.strip().rpartition("\n")
-    value = last.strip().upper()
-    return {"reasoning": reasoning.strip(), "value": value} if value in {"Y", "N"} else None
-
-
-def _read_grade(text: str) -> dict[str, Any] | None:
-    """Read a reply that ends in a line such as `GRADE: CORRECT`."""
-    last = text.strip().rpartition("\n")[2].upper()
-    found = re.fullmatch(r"\W*(?:GRADE:\s*)?(CORRECT|INCORRECT)\W*", last)
-    return {"reasoning": text.strip(), "value": found[1]} if found else None
-
-
-def _read_mark(field: str, values: Sequence[Any], text: str) -> dict[str, Any] | None:
-    """Read a reply with one of some values, such as `[[7]]`."""
-    found = re.findall(r"\[\[(.*?)\]\]", text)
-    said = [value for value in values if [str(value)] == found]
-    return {"reasoning": text, field: said[0]} if said else None
-
-
-_SCORES, _CHOICES = [*range(1, 11)], [*_SWAPPED]
-# By kind: what a reply says beside its reasoning, and how one in plain words is read.
-_FORMS: Mapping[str, tuple[str, list[Any], Parse]] = {
-    "criteria": ("value", ["Y", "N"], _read_value),
-    "score_string": ("score", _SCORES, partial(_read_mark, "score", _SCORES)),
-    "pairwise_string": ("value", _CHOICES, partial(_read_mark, "value", _CHOICES)),
-    **dict.fromkeys(_TITLES, ("value", ["CORRECT", "INCORRECT"], _read_grade)),
+# By kind: what a reply says beside its reasoning.
+_FORMS: Mapping[str, tuple[str, list[Any]]] = {
+    "criteria": ("value", ["Y", "N"]),
+    "score_string": ("score", [*range(1, 11)]),
+    "pairwise_string": ("value", [*_SWAPPED]),
+    **dict.fromkeys(_TITLES, ("value", ["CORRECT", "INCORRECT"])),
 }
+# What may stand before a value in its line, and how what stands before that line ends.
+_FIELDS = ("rating", "score", "grade", "verdict", "answer")
+_ENDED = re.compile(r"(?:^|\n\s*|[.!?\u2026\u3002][\"')\]*_]*\s*)\Z")
+
+
+def _read_last(kind: str, text: str) -> dict[str, Any] | None:
+    """Read a reply that ends in a line such as `Y`, `GRADE: CORRECT` or `Rating: [[7]]`.
+
+    A value within other words may be a quotation, or be taken back.
+    """
+    field, values = _FORMS[kind]
+    mark = "[[{}]]" if kind.endswith("string") else "{}"
+    said = {mark.format(value).casefold(): value for value in values}
+    forms = LabelForms(_FIELDS, (), {written: written for written in said})
+    reasoning, _, last = text.strip().rpartition("\n")
+    found = spoken_label(last, forms) or spoken_label(f"{_FIELDS[0]}: {last}", forms)
+    if not found or not _ENDED.search(reasoning):
+        return None
+    reasoning = reasoning.strip() if kind == "criteria" else text
+    return {"reasoning": reasoning, field: said[found.label]}
+
+
 # From `input`, `output`, `other` and `reference` to a result.
 _Evaluate = Callable[[dict[str, Any]], Coroutine[Any, Any, dict[str, Any]]]
 
