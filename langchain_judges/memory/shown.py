@@ -48,11 +48,6 @@ def length_of(example: Example) -> int:
     return sum(map(len, _passages(example)))
 
 
-def has_media(example: Example) -> bool:
-    """Whether an example has images or other media, of which prompts show the names alone."""
-    return any(map(MEDIA_MARK.search, _passages(example)))
-
-
 def has_labels(example: Example, labels: Sequence[Label]) -> bool:
     """Whether an example has labels of a judge, and the judge's scale where its own is known."""
     said = {typed_like(labels, example[name]) for name in ("wrong", "corrected")} - {None}
@@ -260,7 +255,8 @@ class Recaller:
             own = texts_of(query_of(item))
             size = sum(map(len, (own.task, *own.outputs, own.expected)))
             room = min(room, _CHARACTERS * (self.context - _RESERVED) - size)
-        examples = [each for each in examples if not has_media(each)]
+        # Of images and other media prompts show the names alone.
+        examples = [e for e in examples if not any(map(MEDIA_MARK.search, _passages(e)))]
         newest = self.how.kind == "all"
         chosen: list[Example] = []
         for example in reversed(examples) if newest else examples:

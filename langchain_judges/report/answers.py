@@ -217,10 +217,6 @@ class UseAnswer:
         """The use, and the answer."""
         return f"{self.title}. {self.text}"
 
-    def word_of(self, part: Number) -> Word:
-        """The answer for a part alone."""
-        return decided(part.result, self.limit)
-
     def to_dict(self) -> dict[str, object]:
         """Plain JSON data."""
         return {

@@ -105,17 +105,6 @@ class LearnOptions(declaration.AskingOptions):
         }
 
 
-def check_savable(path: str | os.PathLike[str]) -> None:
-    """Check that aspects can be kept in a file.
-
-    Raises:
-        OptionError: Nothing can be written there.
-    """
-    folder = Path(path).parent
-    if Path(path).is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
-        raise OptionError(f"learned aspects cannot be written to {path}: no folder to write to")
-
-
 @with_options(LearnOptions)
 def learn_aspects(model: ModelLike, texts: Iterable[TextLike], options: LearnOptions) -> AspectSet:
     """Learn n aspects from a corpus, once for each kind of text (SC², section 3.1, offline).
@@ -167,7 +156,9 @@ async def alearn_aspects(
     corpus = read_corpus(texts)
     if options.path is not None:
         # What cannot be kept must not be paid for.
-        check_savable(options.path)
+        path, folder = Path(options.path), Path(options.path).parent
+        if path.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
+            raise OptionError(f"learned aspects cannot be written to {path}: no folder to write to")
     answers, phrases, failures = await _named(extract, corpus, options)
     consolidate = replace(
         extract,
