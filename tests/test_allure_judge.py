@@ -45,6 +45,19 @@ def test_a_label_that_is_none_of_those_is_no_label(text):
     assert "Not judged" in verdict["rationale"]
 
 
+def test_a_prompt_of_ones_own_is_the_criterion_whatever_the_row_brings():
+    model = says("toxic")
+    options: Any = {"prompts": "{outputs}\n\nIs this toxic?", "labels": ["clean", "toxic"]}
+    for row in (ITEM, {"input": "Hi", "output": "So."}, {**ITEM, "source": "A text."}):
+        verdict = create_allure_judge(model, **options).invoke(row)["verdict"]
+        assert (verdict["label"], verdict["failures"]) == ("toxic", [])
+    assert all("The labels: clean or toxic. Give" in prompt for prompt in model.prompts)
+    # A prompt that shows the criteria is about those that the row brings.
+    shown = create_allure_judge(says("1"), prompts="{outputs}\n{criteria}\n{labels}")
+    with pytest.raises(InputError, match="nothing to judge by"):
+        shown.invoke({"input": "Hi", "output": "So."})
+
+
 def test_with_an_empty_memory_the_prompt_is_the_one_without():
     prompts = []
     for memory in (None, memory_of()):

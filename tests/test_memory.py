@@ -51,6 +51,9 @@ def memory(make_memory):
     return make_memory("m")
 
 
+PAIRED = {"output_a": "It is apple.", "output_b": "It is bread."}
+
+
 def example(n=0, **fields):
     words = ["apple", "bread", "cider", "dough", "elder", "fudge", "grape", "honey"]
     word = words[n % len(words)]
@@ -184,6 +187,8 @@ def test_a_snapshot_that_followed_changes_is_the_one_of_what_is_left(removals):
         ({"right": 1}, r"no \['right'\]; it takes .*'output_a', 'output_b', 'reference'"),
         ({"corrected": float("nan")}, "must be a label"),
         ({"mode": object()}, "plain JSON"),
+        ({"output": PAIRED, "wrong": None, "corrected": "1"}, "`corrected` must be A, B or tie"),
+        ({"output": PAIRED, "wrong": 2}, "`wrong` must be A, B or tie"),
         ({"scale": 5}, "`scale` must be a list of labels"),
         ({"scale": "[0, 1]"}, "`scale` must be a list of labels"),
     ],
@@ -192,6 +197,12 @@ def test_what_is_no_example_is_refused_and_nothing_is_kept(memory, bad, says):
     with pytest.raises(InputError, match=says):
         memory.remember([example(1), example(2, **bad)])
     assert len(memory) == 0
+
+
+def test_the_labels_of_a_pair_are_read_as_those_of_a_row_are(memory):
+    said = {"wrong": "model_b", "corrected": "A>B"}
+    memory.remember([example(1, output=PAIRED, **said)])
+    assert [(e["wrong"], e["corrected"]) for e in memory.examples()] == [("B", "A")]
 
 
 def test_a_corrected_row_of_data_is_remembered_without_what_people_know_of_it(memory):

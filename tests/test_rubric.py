@@ -182,6 +182,8 @@ def test_a_rubric_in_a_file(form, tmp_path):
         ({"rubric": ["Depth", "depth"]}, "two criteria are named 'depth'"),
         ({"rubric": [{"name": "T", "lables": [1, 2]}]}, "did you mean 'labels'"),
         ({"rubric": [{"name": "T", "labels": [1]}]}, "`labels` must be two or more"),
+        ({"rubric": [{"name": "T", "labels": {"good": 1.0, "bad": 0.0}}]}, "means, in words, got"),
+        ({"rubric": "Tone", "labels": {"bad": 0, "good": 1}}, "means, in words, got"),
         ({"rubric": [{"name": "T", "scale": [1, 500]}]}, "at most 100 apart"),
         ({"rubric": [{"name": "T", "scale": [1, 5], "anchors": {9: "x"}}]}, "not on its scale"),
         ({"rubric": "Tone", "file": "x.yaml"}, "`rubric` or `file`, not both"),

@@ -132,8 +132,7 @@ def label(
             if each["name"] not in desk.answered(place, by)
         ]
         Terminal(messages.error_console(), read_key, desk, by).go_through(questions)
-        now = {n for n, name in questions if name in desk.answered(n, by)}
-        _tell_labelled(desk.file, len(now))
+        _tell_labelled(desk.file, len({n for n, name in questions if name in desk.answered(n, by)}))
 
 
 def _tell_labelled(file: labelling.LabelFile, now: int) -> None:

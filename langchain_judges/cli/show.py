@@ -39,9 +39,9 @@ def show(
     everything: dict[str, Any] = {**METHODS, **COMBINATIONS, **dict.fromkeys(ready_names())}
     if name is None:
         _print_methods(console)
-    elif text := ready_text(name):
+    elif name in ready_names():
         # A rubric is a file to copy: it is printed as it is.
-        console.print(text.rstrip())
+        console.print(ready_text(name).rstrip())
     else:
         method = named(everything, name, "method or rubric")
         if part and name in COMBINATIONS:

@@ -168,8 +168,7 @@ def _compared(
 ) -> tuple[bool, str]:
     all_made, all_wanted = [*chain(*made)], [*chain(*wanted)]
     missing, surplus = unmatched(all_made, all_wanted, agree)
-    turns = zip(made, wanted, strict=False)
-    in_order = not any(any(unmatched(*turn, agree)) for turn in turns)
+    in_order = not any(any(unmatched(*turn, agree)) for turn in zip(made, wanted, strict=False))
     agrees = {
         "same": in_order and len(made) == len(wanted),
         "any": not missing and not surplus,

@@ -193,6 +193,9 @@ def _check_labels(example: dict[str, object]) -> None:
             example[name] = int(label)
         elif not isinstance(label, str | int | float) and (name, label) != ("wrong", None):
             raise InputError(f"`{name}` must be a label (text or number), got {label!r}")
+        elif isinstance(example["output"], Mapping):
+            example[name] = checks.read_label(label)
+            checks.check_label(name, example[name], checks.SIDES, outside=False)
     if example["scale"] is None:
         # Who corrects 0 to 1 has, but for rare scales, the labels of a judge by default.
         example["scale"] = [0, 1] if {example["wrong"], example["corrected"]} == {0, 1} else []

@@ -125,8 +125,7 @@ def tell_good(judge: object) -> None:
 
 def is_local(runnable: object) -> bool:
     """Whether any step of a judge or writer asks a model inside this process."""
-    models = metadata_of(runnable).get("model") or {}
-    return any("file" in identity for identity in models.values())
+    return any("file" in each for each in (metadata_of(runnable).get("model") or {}).values())
 
 
 def check_judge(judge: object) -> None:

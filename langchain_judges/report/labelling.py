@@ -86,8 +86,7 @@ def chosen(kinds: Sequence[str], number: int) -> list[int]:
     draw = random.Random(0)  # noqa: S311 - no secret
     doubtful = [place for place, kind in enumerate(kinds) if kind not in ("", SURE)]
     others = [place for place, kind in enumerate(kinds) if kind == SURE]
-    most = max(number // 2, number - len(others))
-    first = draw.sample(doubtful, min(most, len(doubtful)))
+    first = draw.sample(doubtful, min(max(number // 2, number - len(others)), len(doubtful)))
     return first + draw.sample(others, min(number - len(first), len(others)))
 
 

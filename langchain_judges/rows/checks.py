@@ -451,7 +451,7 @@ def check_annotations(
                 place = f"a text or a number, named by `columns` {_columns_of(field, own, of_each)}"
                 rule = KNOWN_NAMES["rules"]["counts"] if is_count else place
                 _check_is(label, str, f"`{field}`", rule)
-            _check_label(field, label, scale, outside=outside)
+            check_label(field, label, scale, outside=outside)
 
 
 def votes_in(label: object) -> list[Any]:
@@ -486,7 +486,12 @@ _TOTAL = (0.0,)
 _RULES = {SIDES: KNOWN_NAMES["rules"]["sides"], _TOTAL: KNOWN_NAMES["rules"]["total"]}
 
 
-def _check_label(field: str, label: object, known: tuple[Any, ...], *, outside: bool) -> None:
+def check_label(field: str, label: object, known: tuple[Any, ...], *, outside: bool) -> None:
+    """Check that what people say of a row is one of the known labels; see `check_annotations`.
+
+    Raises:
+        InputError: It is none.
+    """
     said = label if known is SIDES else typed_like(known, label)
     may_be_any = known is not SIDES and not (known and isinstance(said, str))
     if may_be_any and not outside and known and known is not _TOTAL and said is not None:

@@ -213,8 +213,7 @@ def records_in(batches: Iterable[Any]) -> Iterator[dict[str, Any]]:
         # Anybody may write metadata: those that describe no columns are passed over.
         with suppress(LookupError, TypeError, ValueError):
             known = json.loads(batch.schema.metadata[b"huggingface"])["info"]["features"]
-        features = known if isinstance(known, Mapping) else {}
-        yield from named_classes(batch.to_pylist(), features)
+        yield from named_classes(batch.to_pylist(), known if isinstance(known, Mapping) else {})
 
 
 def named_classes(records: Iterable[Any], features: Mapping[str, Any]) -> Iterator[Any]:

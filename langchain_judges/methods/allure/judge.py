@@ -77,7 +77,7 @@ class ALLURE(LabelOptions):
     @cached_property
     def own_rubric(self) -> criteria.Rubric | None:
         """The rubric of the judge; None: by what a row brings."""
-        return self.named(self.rubric) if self.rubric else None
+        return self.named(self.rubric) if self.rubric else self.prompted
 
     @property
     def shown(self) -> frozenset[str]:

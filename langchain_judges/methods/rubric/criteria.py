@@ -48,9 +48,10 @@ def read_labels(labels: object) -> tuple[Label, ...] | dict[Label, str]:
         OptionError: They are something else.
     """
     if isinstance(labels, Mapping):
-        names = _as_numbers(list(labels))
-        read_labels(names)
-        return dict(zip(names, [str(each or "").strip() for each in labels.values()], strict=True))
+        if not all(isinstance(each, str | None) for each in labels.values()):
+            raise OptionError(f"`labels` must be {_LABELS}, in words, got {labels!r}")
+        meanings = [(each or "").strip() for each in labels.values()]
+        return dict(zip(read_labels(_as_numbers([*labels])), meanings, strict=True))
     each = tuple(labels) if isinstance(labels, list | tuple) else ()
     if all(isinstance(one, int | float) and not isinstance(one, bool) for one in each):
         fits = [*each] in (sorted(each), sorted(each, reverse=True))
@@ -429,10 +430,11 @@ def _read_rubric(text: str) -> Rubric:
 @cache
 def ready_rubric(name: str) -> Rubric:
     """The rubric of the package that has a name, one of `ready_names()`."""
-    return _read_rubric(_text_of(name))
+    return _read_rubric(ready_text(name))
 
 
-def _text_of(name: str) -> str:
+def ready_text(name: str) -> str:
+    """The file of the ready rubric of a name."""
     return (_FOLDER / f"{name}.yaml").read_text(encoding="utf-8")
 
 
@@ -441,11 +443,6 @@ def ready_names() -> tuple[str, ...]:
     """The names of the rubrics of the package."""
     names = [file.name for file in _FOLDER.iterdir()]
     return tuple(sorted(n.removesuffix(".yaml") for n in names if n.endswith(".yaml")))
-
-
-def ready_text(name: str) -> str | None:
-    """The file of the ready rubric of a name; None if there is none."""
-    return _text_of(name) if name in ready_names() else None
 
 
 @cache

@@ -30,8 +30,9 @@ NOTHING_FOUND = "(nothing was found)"
 # What is judged where nobody says it, by what a row brings.
 BASES: Mapping[str, str] = {"expected": "correctness", "source": "groundedness"}
 
-# The prompts that ask for labels.
-_ASKING = {"evaluate", "answer", "criteria", "each"}
+# The prompts that ask for the label of one criterion, and all that ask for labels.
+_ALONE = ("evaluate", "answer")
+_ASKING = {*_ALONE, "criteria", "each"}
 
 
 class LabelOptions(LookupOptions):
@@ -94,6 +95,17 @@ class LabelOptions(LookupOptions):
         """The rubric of the judge; None: by what a row brings."""
 
     @property
+    def prompted(self) -> rubrics.Rubric | None:
+        """The rubric of a prompt of the caller's own, where it shows no criteria of another."""
+        own = self.prompts if isinstance(self.prompts, Mapping) else {}
+        for prompt in [own_prompt("", own[each]) for each in (ONLY, *_ALONE) if each in own]:
+            if "criteria" not in prompt.input_variables:
+                said = "\n".join(printed_messages(prompt))
+                rubrics.tell_scale(rubrics.other_scale(said, tuple(self.labels or rubrics.YES_NO)))
+                return self.named({"score": "What the prompt asks holds."})
+        return None
+
+    @property
     def shown(self) -> frozenset[str]:
         """The parts of a prompt besides the response; the paper's prompts show no task."""
         return frozenset({"task", "criteria", "steps"})
@@ -117,8 +129,7 @@ class LabelOptions(LookupOptions):
     @property
     def filled(self) -> set[str]:
         """The options that are set; a ready rubric may have steps."""
-        has_steps = self.own_rubric and self.own_rubric.steps
-        return super().filled | ({"steps"} if has_steps else set())
+        return super().filled | ({"steps"} if self.own_rubric and self.own_rubric.steps else set())
 
     @property
     def models(self) -> Mapping[str, ModelLike | None]:
@@ -351,11 +362,7 @@ class RubricOptions(LabelOptions):
             return self.named(self.rubric)
         if self.file is not None:
             return self.labelled(rubrics.load_rubric(self.file))
-        if isinstance(self.prompts, Mapping) and (own := {ONLY, "evaluate"} & {*self.prompts}):
-            said = "\n".join(printed_messages(own_prompt("", self.prompts[own.pop()])))
-            rubrics.tell_scale(rubrics.other_scale(said, tuple(self.labels or rubrics.YES_NO)))
-            return self.named({"score": "What the prompt asks holds."})
-        return None
+        return self.prompted
 
     @property
     def assumed(self) -> list[str]:

@@ -203,8 +203,7 @@ def _probabilities(
     probability = math.exp(token.logprob)
     if len(offered) > 1 or probability < 1 / len(names):
         return {}
-    others = {name: 1 - probability for name in names if len(names) == 2}
-    return {**others, reported: probability}
+    return {name: 1 - probability for name in names if len(names) == 2} | {reported: probability}
 
 
 def _start_of(
