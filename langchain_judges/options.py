@@ -182,12 +182,14 @@ class Options(BaseModel):
             return cause
         if not first["loc"]:
             return OptionError(str(first["msg"]).removeprefix("Value error, "))
-        name, called = str(first["loc"][0]), getattr(cls, "method", cls.called)
-        if first["type"] == "extra_forbidden":
+        (name, *parts), called = map(str, first["loc"]), getattr(cls, "method", cls.called)
+        is_unknown = first["type"] == "extra_forbidden"
+        if is_unknown and not parts:
             return unknown_option(called, name, cls.model_fields)
         if first["type"] == "missing" and name not in values:
             return OptionError(f"{called} needs the option `{name}`")
-        return OptionError(f"`{name}` must be {rule_of(cls, name)}, got {values.get(name)!r}")
+        got = f"{parts[-1]!r} in {values[name]!r}" if is_unknown else repr(values.get(name))
+        return OptionError(f"`{name}` must be {rule_of(cls, name)}, got {got}")
 
     @classmethod
     def __get_pydantic_json_schema__(

@@ -19,6 +19,7 @@ from langchain_judges import (
 from langchain_judges.asking.reply_text import SLOT_FORMS, spoken_label
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.direct.tally import CHOICE
+from langchain_judges.methods.tasks import WORKED
 from langchain_judges.testing import reply
 from tests.cases import for_each
 from tests.conftest import chat
@@ -235,6 +236,9 @@ def test_worked_examples_come_first_and_as_many_as_asked(shots):
     ("factory", "options", "text"),
     [
         (create_cot_judge, {"shots": 6}, "`shots` must be between 0 and 5"),
+        (create_cot_judge, {"examples": WORKED[:2]}, "`shots` must be between 1 and 2, got 0"),
+        (create_cot_judge, {"examples": [{**WORKED[0], "id": 7}], "shots": 1}, "got 'id' in [{"),
+        (create_cot_judge, {"examples": [{"input": "x"}], "shots": 1}, "must be a list of worked"),
         (create_direct_judge, {"aspects": ["a", "A"]}, "distinct"),
         (create_self_consistency_judge, {"prompt": "bsm"}, "'cot', 'relative', got 'bsm'"),
         (create_self_consistency_judge, {"samples": 3, "min_valid": 4}, "at most 3"),

@@ -195,7 +195,7 @@ class FewShot(JudgeOptions):
     """A judge that can show worked examples.
 
     Attributes:
-        shots: Worked examples shown first, 0 to 5.
+        shots: Worked examples shown first, 0 to 5, or as many of `examples`.
         examples: Your own worked examples instead, in the form of `tasks.WORKED`.
     """
 
@@ -222,7 +222,8 @@ class FewShot(JudgeOptions):
 
     @model_validator(mode="after")
     def _enough_examples(self) -> Self:
-        if not 0 <= self.shots <= len(self._pool):
-            most = len(self._pool)
-            raise OptionError(f"`shots` must be between 0 and {most}, got {self.shots!r}")
+        # Examples of the caller's that nobody is shown are no examples.
+        least, most = int(self.examples is not None), len(self._pool)
+        if not least <= self.shots <= most:
+            raise OptionError(f"`shots` must be between {least} and {most}, got {self.shots!r}")
         return self
