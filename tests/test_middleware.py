@@ -1157,6 +1157,27 @@ def test_what_is_known_of_a_task_is_shown_to_the_judge_of_each_answer(rubric, na
         assert all("Oslo is wet." in prompt for prompt in model.prompts)
 
 
+@for_each("rubric", ["groundedness", "context_precision", "Is it good?"])
+def test_each_answer_is_judged_by_the_documents_and_with_the_notes_that_a_judge_reads(rubric):
+    model = FakeChatModel(replies=fitting_reply)
+    judge = create_rubric_judge(model, rubric=rubric)
+    drafts = [{"answer": f"At {n}.", "documents": [f"Open till {n}."], "to": "a b"} for n in (8, 9)]
+    alone = [judge.invoke({"input": "When?", "output": each})["verdict"] for each in drafts]
+    wanted = sorted(model.prompts)
+    left = iter(drafts)
+    for contest, task in [
+        (best_of(2, judge, lambda _: next(left)), "When?"),
+        (best_of(2, judge), {"input": "When?", "answers": drafts}),
+    ]:
+        model.prompts.clear()
+        result = contest.invoke(task)
+        assert sorted(model.prompts) == wanted
+        assert [each["verdict"]["failures"] for each in result["bracket"]] == [
+            each["failures"] for each in alone
+        ]
+        assert sorted(map(str, result["answers"])) == ["At 8.", "At 9."]
+
+
 def test_an_answer_that_cannot_be_labelled_wins_nothing():
     judge = create_rubric_judge(FakeChatModel(replies=lambda _: "?"), rubric="Kind?", repairs=0)
     result = best_of(2, judge, writer("x", "y")).invoke("Why?")

@@ -14,6 +14,7 @@ from langchain_core.runnables.base import coerce_to_runnable
 from langchain_core.runnables.config import patch_config
 from typing_extensions import TypedDict
 
+from langchain_judges import verdict as verdicts
 from langchain_judges.asking.effects import Effect, Step, emit, gather, run, running_config
 from langchain_judges.asking.failures import NOT_FAILURES, failure_of
 from langchain_judges.asking.models import is_openai_compatible, plain_model, resolve_model
@@ -26,7 +27,7 @@ from langchain_judges.rows import data, work
 from langchain_judges.rows.fields import expected_in, source_in, task_in
 from langchain_judges.rows.texts import Text
 from langchain_judges.runs.run_state import Judge
-from langchain_judges.verdict import Failure, Usage, add_usage, decision, no_usage, score_of
+from langchain_judges.verdict import Failure, Usage, decision, score_of
 
 AnswerSource = Annotated[
     str | Runnable[Any, Any] | Callable[[Any], object] | None,
@@ -49,6 +50,8 @@ class AnswerMatch(TypedDict):
     verdict: cases.CaseVerdict
 
 
+# An answer as it was given, which may hold its documents, and its text.
+_Draft = tuple[Any, Text]
 # Judges one answer, or two: takes the round, their indices and the name of the match.
 _Judged = Callable[[int, int, int | None, str], Step[AnswerMatch]]
 
@@ -122,16 +125,14 @@ class _Contest:
         task, source = task_in(request), source_in(fields, None)
         known = (fields.get(name) for name in ("expected", "reference"))
         expected = next((expected_in(each) for each in known if not data.is_nothing(each)), None)
-        if self.takes_items:
-            basis = {"input": task, "expected": expected, "source": source}
-            cases.check_basis_of(self.judge, basis)
-        answers, failures = await self._answers(request)
-        texts = {i: text for i, text in enumerate(answers) if text is not None}
+        cases.check_basis_of(self.judge, {"input": task, "expected": expected, "source": source})
+        drafts, failures = await self._answers(request)
+        texts = {i: draft[1] for i, draft in enumerate(drafts) if draft}
         if not texts:
             details = "; ".join(failure["detail"] for failure in failures)
             raise InputError(f"there is no answer to choose from: {details}")
 
-        judged = self._judged_by(task, expected, source, texts)
+        judged = self._judged_by(task, expected, source, [draft and draft[0] for draft in drafts])
         if self.takes_items:
             bracket = await self._played(judged(1, i, None, "") for i in texts)
             scores = {match["a"]: score_of(match["verdict"]) for match in bracket}
@@ -139,33 +140,33 @@ class _Contest:
             winner = max(labelled or [*texts][:1], key=lambda i: (scores[i] or 0, -i))
         else:
             winner, bracket = await self._knockout([*texts], judged)
-        verdicts = [match["verdict"] for match in bracket]
-        lost = [failure for each in verdicts for failure in each.get("failures") or []]
-        is_judged = any(decision(each) is not None for each in verdicts)
-        if not is_judged and {failure["reason"] for failure in lost} == {"over_budget"}:
+        found = [match["verdict"] for match in bracket]
+        lost = [failure for each in found for failure in each.get("failures") or []]
+        is_judged = any(decision(each) is not None for each in found)
+        if not is_judged and {*map(verdicts.reason_of, found)} == {"over_budget"}:
             raise OverBudget("the budget is spent: no answer was judged")
         if lost and not is_judged:
             logging.getLogger(__name__).warning("No answer was judged: %s", lost[0]["detail"])
         return Best(
             output=texts[winner],
             index=winner,
-            answers=answers,
+            answers=[*map(texts.get, range(self.n))],
             bracket=bracket,
             failures=failures + lost,
-            usage=add_usage([verdict.get("usage") or no_usage() for verdict in verdicts]),
+            usage=verdicts.add_usage([each.get("usage") or verdicts.no_usage() for each in found]),
         )
 
-    def _judged_by(self, task: Text, known: Any, source: object, texts: Any) -> _Judged:
+    def _judged_by(self, task: Text, known: Any, source: object, given: Any) -> _Judged:
         """The judge of one answer or two of a task, beside what is known of it."""
 
         async def judged(number: int, a: int, b: int | None, place: str) -> AnswerMatch:
             name = f"answer {a + 1}"
             if b is None:
-                case = cases.item_for(self.judge, task, texts[a], expected=known, source=source)
+                case = cases.item_for(self.judge, task, given[a], expected=known, source=source)
             else:
                 name = f"{place}: {name} vs answer {b + 1}"
                 best = known[0] if isinstance(known, list) else known
-                case = cases.pair_for(task, texts[a], texts[b], reference=best, source=source)
+                case = cases.pair_for(task, given[a], given[b], reference=best, source=source)
             try:
                 verdict = (await cases.judge_aside(self.judge, case, run_name=name))["verdict"]
             except OverBudget as exc:  # the answers, and what was decided, are paid for
@@ -200,22 +201,22 @@ class _Contest:
             players = winners + players[2 * len(matches) :]
         return players[0], bracket
 
-    async def _answers(self, request: object) -> tuple[list[Text | None], list[Failure]]:
+    async def _answers(self, request: object) -> tuple[list[_Draft | None], list[Failure]]:
         if self.answer is None:
             answers = request.get("answers") if isinstance(request, Mapping) else None
             if not isinstance(answers, list) or len(answers) != self.n:
                 raise InputError(cases.WORDS["no_answers"].format(n=self.n))
-            return [work.work_in(text, task=task_in(request)) for text in answers], []
+            return [(own, work.work_in(own, task=task_in(request))) for own in answers], []
         if isinstance(self.answer, BaseChatModel) and isinstance(request, Mapping):
             request = task_in(request)
         tasks = [_sample(self.answer, request, (self.seed, i)) for i in range(self.n)]
         samples = await gather(tasks)
-        return [text for text, _ in samples], [failure for _, lost in samples for failure in lost]
+        return [draft for draft, _ in samples], [each for _, lost in samples for each in lost]
 
 
 async def _sample(
     writer: Runnable[Any, Any], prompt: object, draw: tuple[int, int]
-) -> tuple[Text | None, list[Failure]]:
+) -> tuple[_Draft | None, list[Failure]]:
     """Write one answer; `draw` is the seed and the index of the sample."""
     unit = f"sample {draw[1] + 1}"
     settings: dict[str, float] = {}
@@ -226,7 +227,7 @@ async def _sample(
     own = patch_config(ensure_config(), run_name=unit)
     try:
         reply = await Effect.of(writer, "invoke", prompt, own, **settings)
-        return work.work_in(reply, task=prompt), []
+        return (reply, work.work_in(reply, task=prompt)), []
     except NOT_FAILURES:
         raise
     except Exception as exc:  # noqa: BLE001 - a sample fails, whatever its writer raises

@@ -38,13 +38,13 @@ _LOGGER = logging.getLogger(__name__)
 WORDS: Mapping[str, str] = lazy.packaged(__package__, "words.yaml")
 
 
-def item_for(judge: object, task: Text, output: Text | None, **more: object) -> dict[str, object]:
+def item_for(judge: object, task: Text, output: object, **more: object) -> dict[str, object]:
     """An `Item` with the given fields that are not None.
 
     Args:
         judge: The judge that gets it.
         task: What was asked.
-        output: What is judged; None for a judge of what was retrieved.
+        output: What is judged, in any form; None for a judge of what was retrieved.
         more: `expected`, `source` and `rubric`, in any form.
 
     Raises:
@@ -57,14 +57,14 @@ def item_for(judge: object, task: Text, output: Text | None, **more: object) -> 
 
 
 def pair_for(
-    task: Text, a: Text, b: Text, *, reference: str | None = None, source: object = None
+    task: Text, a: object, b: object, *, reference: str | None = None, source: object = None
 ) -> dict[str, object]:
-    """A `Pair`; a source is appended to the task as such."""
+    """A `Pair` of texts in any form; a source is appended to the task as such."""
     if text := documents.context_in(source):
         asked = [{"role": "user", "content": task}] if isinstance(task, str) else task
         task = [*asked, {"role": "source", "content": content_in(source) or text}]
     pair: dict[str, object] = {"input": task, "output_a": a, "output_b": b}
-    return {**pair, "reference": reference} if reference else pair
+    return fields.plain_row({**pair, "reference": reference} if reference else pair)
 
 
 def check_basis_of(judge: object, item: Mapping[str, object]) -> None:

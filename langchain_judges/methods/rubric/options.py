@@ -161,7 +161,8 @@ class LabelOptions(LookupOptions):
         """A row as this judge takes it: what is judged as its output."""
         if self.judges_source and not row.get("rubric"):
             read = fields.plain_row(row)
-            own = {name: value for name, value in row.items() if name not in documents.CONTEXTS}
+            used = (*documents.CONTEXTS, OF_OUTPUT)
+            own = {name: value for name, value in row.items() if name not in used}
             own |= {name: read[name] for name in ("media", NOTES) if read.get(name)}
             source = read.get("source") or read.get(OF_OUTPUT) or NOTHING_FOUND
             return {"input": read.get("input"), **own, "output": source}
