@@ -217,6 +217,10 @@ class UseAnswer:
         """The use, and the answer."""
         return f"{self.title}. {self.text}"
 
+    def word_of(self, part: Number) -> Word:
+        """The answer for a part alone, as the page asks it."""
+        return decided(part.result, self.limit)
+
     def to_dict(self) -> dict[str, object]:
         """Plain JSON data."""
         return {
