@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations, pairwise
@@ -157,17 +158,13 @@ def system_order(
     """
     intervals.check_shares(confidence=confidence)
     names, ours, theirs = inputs.as_list(systems), inputs.as_list(judge), inputs.as_list(people)
-    keys: list[Hashable] = list(range(len(names))) if groups is None else inputs.as_list(groups)
-    inputs.same_length(systems=names, judge=ours, people=theirs, groups=keys)
-    rows = [
-        row
-        for row in zip(names, ours, theirs, keys, strict=True)
-        if None not in (*row[0], *row[1], *row[2])
-    ]
-    order = {key: i for i, key in enumerate(dict.fromkeys(row[3] for row in rows))}
-    clusters = np.asarray([order[row[3]] for row in rows], dtype=np.int64)
+    inputs.same_length(systems=names, judge=ours, people=theirs)
+    given = list(zip(names, ours, theirs, strict=True))
+    indices = [i for i, (own, a, b) in enumerate(given) if None not in (*own, *a, *b)]
+    cases = inputs.Cases([], np.asarray(indices, np.int64), Counter(), len(given))
+    rows, clusters = inputs.take(given, indices), cases.clusters(groups)
     found = sorted({str(name) for row in rows for name in row[0]})
-    columns = _points_of_systems(found, [(row[0], row[1], row[2]) for row in rows])
+    columns = _points_of_systems(found, rows)
     level = 1 - (1 - confidence) / max(1, len(found) * (len(found) - 1) // 2)
     means = [
         {name: float(own[side].sum() / own[0].sum()) for name, own in columns.items()}
@@ -203,17 +200,15 @@ def _points_of_systems(names: Sequence[str], rows: Sequence[_Row]) -> dict[str, 
 
 def _gap(one: Floats, other: Floats, *, clusters: Ints, level: float, side: int) -> Result:
     """Lead of one system's mean points over another's."""
-    size, rivals, units = float(one[0].sum()), float(other[0].sum()), int(clusters.max()) + 1
+    size, rivals = float(one[0].sum()), float(other[0].sum())
     mean, rival = float(one[side].sum()) / size, float(other[side].sum()) / rivals
     residuals = (one[side] - mean * one[0]) / size - (other[side] - rival * other[0]) / rivals
     gap, added = mean - rival, 0.25 / size**2 + 0.25 / rivals**2
     telling = int((np.bincount(clusters, one[0] + other[0]) > 0).sum())
     if telling < 3:
         return Result(gap, n=one.shape[1], no_interval="too few rows or groups")
-    summed = np.bincount(clusters, residuals, minlength=units)
-    scale = float(np.ptp(np.concatenate([one[side], other[side]]))) or 1.0
-    error = math.sqrt(
-        float((summed**2).sum()) * telling / (telling - 1) + added * min(scale, 1.0) ** 2
-    )
+    squares = float((np.bincount(clusters, residuals) ** 2).sum())
+    scale = min(1.0, float(np.ptp(np.concatenate([one[side], other[side]]))) or 1.0)
+    error = math.sqrt(squares * telling / (telling - 1) + added * scale**2)
     interval = Interval.around(gap, error * intervals.student_quantile(level, telling - 1))
     return Result(gap, n=int(size + rivals), se=error, interval=interval)
