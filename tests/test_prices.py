@@ -256,6 +256,21 @@ def test_what_nobody_has_counted_counts_by_its_length(table):
     assert limiter.turn() > 0
 
 
+def test_a_summary_names_the_models_that_answered_where_others_were_asked(capsys):
+    names = iter(["fake", "fake-2026-01-31", "openai/fake", "[b]mini", "[b]mini", "fake-mini"])
+
+    def routed(prompt):
+        metadata = {"model_name": next(names)}
+        return AIMessage(answer(prompt), usage_metadata=USAGE, response_metadata=metadata)
+
+    judge = of_method("relative", Model(replies=routed), orders="none")
+    run = judge_many(judge, ROWS[:3] * 2, max_concurrency=1, progress=False)
+    assert len([*run]) == 6
+    assert run.summary.answered == {"[b]mini": 2, "fake-mini": 1}
+    Console(width=200).print(summary_table(run.summary))
+    assert "by other models than was asked: 2 [b]mini, 1 fake-mini" in capsys.readouterr().out
+
+
 def test_a_bound_on_dollars_needs_a_price(table):
     judge = of_method("relative", FakeChatModel(replies=reply))
     with pytest.raises(OptionError, match="price of 'FakeChatModel'"):

@@ -12,6 +12,7 @@ import heapq
 import itertools
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import KW_ONLY, dataclass, field
@@ -50,6 +51,7 @@ class CallLimiter:
         spent: What counts against `max_dollars`: their dollars, with an estimate by the length
             of the texts where nobody has counted the tokens.
         unpriced: Replies whose price is not known.
+        answered: Replies by the name of the model that gave them, where another was asked.
     """
 
     max_in_flight: int
@@ -64,6 +66,7 @@ class CallLimiter:
     cost: float = 0.0
     spent: float = 0.0
     unpriced: int = 0
+    answered: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
         """Begin with every place free."""
@@ -138,6 +141,7 @@ class CallLimiter:
                 self.cost += cost or 0.0
                 self.spent += spent
                 self.unpriced += cost is None
+                self.answered.update([paid.model] if paid.model else [])
             self._in_flight -= 1
             self._serve()
 
@@ -271,7 +275,10 @@ class RowInRun:
         if paid is None:
             self.limiter.leave()
             return
-        cost = self.limiter.dollars(model, paid)
+        cost, asked = self.limiter.dollars(model, paid), models.model_name(model)
+        other = paid.model.rpartition("/")[2].removeprefix(asked.rpartition("/")[2])
+        if not other.strip("-@0123456789"):  # the same, or its version by a date
+            paid = paid._replace(model="")
         sizes = (len("".join(each).encode(errors="replace")) for each in (prompt, reply))
         read, written = (1 + size // BYTES for size in sizes)
         guess = paid._replace(tier=None) if paid.input_tokens else TokenUsage(read, 0, written)

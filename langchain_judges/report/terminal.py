@@ -112,15 +112,16 @@ def summary_table(summary: Summary) -> Table:
     """Render the summary of a run, A and B by the names of the systems, if they have some."""
     columns = Column(style="bold"), Column(justify="right"), Column()
     table = Table(*columns, box=None, show_header=False, pad_edge=False)
-    for name, *cells in _lines(summary):
-        table.add_row(Text(clean(name)), *cells)
+    for line in _lines(summary):
+        table.add_row(*(Text(clean(cell)) for cell in line))
     return table
 
 
 def _lines(summary: Summary) -> Iterator[Line]:
     yield from _outcomes(summary)
     yield "failures", f"{summary.failures.total():,}", _by_kind(summary.failures)
-    yield "calls", f"{summary.calls:,}", ""
+    others = _by_kind(summary.answered)
+    yield "calls", f"{summary.calls:,}", others and f"by other models than was asked: {others}"
     cached = summary.cached_tokens
     of = f"{cached / summary.tokens:.0%} of them from the provider's cache" if cached else ""
     told = "not reported" if summary.calls and not summary.tokens else f"{summary.tokens:,}"

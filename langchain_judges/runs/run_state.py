@@ -393,7 +393,7 @@ class RunState:
 
     def _refresh(self) -> None:
         """Bring the summary up to date."""
-        for spent in ("calls", "tokens", "cached_tokens", "cost", "unpriced", "spent"):
+        for spent in ("calls", "answered", "tokens", "cached_tokens", "cost", "unpriced", "spent"):
             setattr(self.summary, spent, getattr(self.limiter, spent))
         self.summary.seconds = time.monotonic() - self._start_time
         self._show()

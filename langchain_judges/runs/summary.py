@@ -213,6 +213,8 @@ class Summary:
         lost: Concepts missing from them, by the step that lost them.
         leaks: Rows whose judge saw an example of the item itself or of its group.
         calls: Replies that this run received; earlier runs are not counted.
+        answered: Those of them by other models than was asked, by name: of a router, a gateway
+            or a fallback.
         tokens: Input and output tokens of these replies.
         cached_tokens: Input tokens that the provider reports as read from its prompt cache.
         prices: Source and date of the prices; None without prices.
@@ -252,6 +254,7 @@ class Summary:
     lost: Counter[str] = field(default_factory=Counter)
     leaks: int = 0
     calls: int = 0
+    answered: Counter[str] = field(default_factory=Counter)
     tokens: int = 0
     cached_tokens: int = 0
     prices: str | None = None
