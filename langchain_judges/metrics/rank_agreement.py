@@ -166,24 +166,19 @@ def system_order(
     found = sorted({str(name) for row in rows for name in row[0]})
     columns = _points_of_systems(found, rows)
     level = 1 - (1 - confidence) / max(1, len(found) * (len(found) - 1) // 2)
-    means = [
-        {name: float(own[side].sum() / own[0].sum()) for name, own in columns.items()}
-        for side in (1, 2)
-    ]
-    ranked = sorted(found, key=lambda name: -means[1][name])
-    gap = partial(_gap, clusters=clusters, level=level)
+
+    def means(side: int) -> dict[str, float]:
+        points = {name: float(own[side].sum() / own[0].sum()) for name, own in columns.items()}
+        return dict(sorted(points.items(), key=lambda pair: -pair[1]))
+
+    by_people, gap = means(2), partial(_gap, clusters=clusters, level=level)
     pairs = [
         SystemPair(a, b, *(gap(columns[a], columns[b], side=side) for side in (1, 2)))
-        for a, b in combinations(ranked, 2)
+        for a, b in combinations(by_people, 2)
     ]
-    following = set(pairwise(ranked))
-    return SystemOrder(
-        dict(sorted(means[0].items(), key=lambda pair: -pair[1])),
-        {name: means[1][name] for name in ranked},
-        pairs,
-        [pair for pair in pairs if (pair.first, pair.second) in following],
-        len(rows),
-    )
+    following = set(pairwise(by_people))
+    neighbours = [pair for pair in pairs if (pair.first, pair.second) in following]
+    return SystemOrder(means(1), by_people, pairs, neighbours, len(rows))
 
 
 _Row = tuple[Sequence[str | None], Sequence[float | None], Sequence[float | None]]
