@@ -446,11 +446,15 @@ def test_roles_stand_in_an_order_drawn_for_the_pair_and_votes_find_their_role():
     assert len(orders) > 1
 
 
+CRITIC = {"type": "Critic", "description": "clear words"}
+
+
 @for_each(
     ("options", "message"),
     [
         ({"panel": {"static": "press"}}, "`static` must be one of"),
-        ({"panel": {"static": ["Critic"]}}, "each of `roles` must be 'type: description'"),
+        ({"panel": {"static": ["Critic"]}}, "each of `static` must be 'type: description'"),
+        ({"panel": {"static": [{**CRITIC, "weight": 3}]}}, "alone, got .*'weight': 3"),
         ({"panel": {"static": ["A: x", "a: y"]}}, "distinct types"),
         ({"panel": {"dynamic": 0, "static": []}}, "a panel needs"),
         ({"panel": {"seats": 3}}, "'panel' has no option 'seats'; .*it takes clustering, "),

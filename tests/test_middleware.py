@@ -32,7 +32,7 @@ from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, Tool
 from langchain_core.runnables import RunnableConfig, RunnableLambda
 from langchain_core.tools import InjectedToolCallId, StructuredTool, tool
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.graph import START, StateGraph
+from langgraph.graph import END, START, StateGraph
 from langgraph.types import Command
 from langsmith import Client
 from langsmith.run_helpers import tracing_context
@@ -1090,6 +1090,19 @@ def test_the_samples_of_an_agent_are_no_turns_of_its_thread():
     result = best_of(2, labels(), create_agent(model, [])).invoke(ASKED)
     assert (result["index"], len(result["answers"])) == (0, 2)
     assert not any("good" in prompt for prompt in model.prompts)
+
+
+@KINDS
+async def test_a_writer_keeps_its_limit_of_steps_unless_the_caller_sets_one(kind):
+    steps = StateGraph(AgentState).add_node("step", lambda _: {"messages": [AIMessage("good")]})
+    steps.add_edge(START, "step").add_conditional_edges(
+        "step", lambda state: "step" if len(state["messages"]) < 40 else END
+    )
+    contest = best_of(2, labels(), steps.compile().with_config(recursion_limit=100))
+    best = contest.invoke(ASKED) if kind == "sync" else await contest.ainvoke(ASKED)
+    assert (best["index"], best["failures"]) == (0, [])
+    with pytest.raises(InputError, match="Recursion limit of 10 reached"):
+        contest.invoke(ASKED, {"recursion_limit": 10})
 
 
 def test_of_equal_answers_the_first_is_the_best_and_the_contest_has_a_name():

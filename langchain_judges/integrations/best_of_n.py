@@ -11,7 +11,7 @@ from annotated_types import Ge
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import Runnable, RunnableLambda, ensure_config
 from langchain_core.runnables.base import coerce_to_runnable
-from langchain_core.runnables.config import patch_config
+from langchain_core.runnables.config import DEFAULT_RECURSION_LIMIT, patch_config
 from typing_extensions import TypedDict
 
 from langchain_judges import verdict as verdicts
@@ -225,6 +225,8 @@ async def _sample(
         if getattr(writer, "temperature", None) is None:
             settings["temperature"] = 0.7
     own = patch_config(ensure_config(), run_name=unit)
+    if own["recursion_limit"] == DEFAULT_RECURSION_LIMIT:
+        del own["recursion_limit"]  # of nobody's choice: an agent may have a limit of its own
     try:
         reply = await Effect.of(writer, "invoke", prompt, own, **settings)
         return (reply, work.work_in(reply, task=prompt)), []

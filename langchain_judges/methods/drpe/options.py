@@ -82,11 +82,11 @@ def read_roles(value: object) -> tuple[Role, ...]:
             raise OptionError(f"`static` {rule}, got {value!r}{hint}")
         return SETS[value]
     if not isinstance(value, Sequence):
-        raise OptionError(f"`roles` must be a list or the name of a set, got {value!r}")
+        raise OptionError(f"`static` must be a list or the name of a set, got {value!r}")
     roles = tuple(map(_role, value))
     names = [role["type"].casefold() for role in roles]
     if len(set(names)) < len(names):
-        raise OptionError(f"`roles` must have distinct types, got {names!r}")
+        raise OptionError(f"`static` must have distinct types, got {names!r}")
     return roles
 
 
@@ -95,7 +95,8 @@ def _role(value: object) -> Role:
     if isinstance(value, str):
         fields = dict(zip(("type", "description"), declaration.name_and_text(value), strict=True))
     texts = [fields.get(field) for field in ("type", "description")]
-    if not all(isinstance(text, str) and text.strip() for text in texts):
+    is_told = all(isinstance(text, str) and text.strip() for text in texts)
+    if not is_told or fields.keys() - Role.__annotations__.keys():
         raise OptionError(declaration.WORDS["role"].format(value))
     name, description = (str(text).strip() for text in texts)
     return {"type": name, "description": description, "kind": fields.get("kind", "static")}
