@@ -12,6 +12,7 @@ import pytest
 from openevals.exact import exact_match
 from scipy.stats import spearmanr
 
+from langchain_judges import datasets
 from langchain_judges.errors import InputError
 from langchain_judges.metrics import ppi_mean
 from langchain_judges.report import TrustReport, trust, trust_columns, trust_evaluator
@@ -20,6 +21,7 @@ from langchain_judges.rows.texts import CONVERSATION, NO_TASK
 from langchain_judges.runs.row_reader import Records
 from langchain_judges.runs.sources import Source
 from langchain_judges.runs.table_form import spelt_votes
+from langchain_judges.verdict import Notes
 from tests.cases import for_each
 
 
@@ -69,6 +71,61 @@ def test_the_place_that_is_advised_for_a_nested_label_holds_it(own, kind):
     found: Any = trust_columns(nested, "gpt", place)
     flat: Any = trust_columns([*rows, {"gpt": own[0], "ann0": None}], "gpt", "ann0")
     assert found["agreement.label.wrong"] == flat["agreement.label.wrong"]
+
+
+# What a tool for annotations has beside an answer that is given, and beside one that is not.
+MARKS = [
+    *(("status", "submitted", word) for word in ("discarded", "draft", "pending", "skipped")),
+    *(("response_status", "SUBMITTED", "DISCARDED"), ("was_cancelled", False, True)),
+    *(("skipped", None, True), ("is_draft", 0, True), ("ignored", False, True)),
+]
+
+
+def annotated(form: Any, label: str, *, given: bool) -> tuple[str, dict[str, Any]]:
+    """The column of a label, and the cells of its row, as a tool for annotations has them."""
+    if form == "Argilla's lists":
+        marks = ["submitted" if given else "discarded"]
+        return "said.responses", {"said.responses": [label], "said.responses.status": marks}
+    if form == "Prodigy's answers":
+        return "answer", {"answer": label if given else "ignore"}
+    if form == "Prodigy's choices":
+        own = {"accept": [label], "answer": "accept" if given else "ignore"}
+        return "accept.0", {**own, "_task_hash": 5}
+    name, yes, no = form
+    annotation = {"result": [{"value": {"choices": [label]}}], name: yes if given else no}
+    return "said.0.result.0.value.choices.0", {"said": [annotation]}
+
+
+@for_each("form", ["Argilla's lists", "Prodigy's answers", "Prodigy's choices", *MARKS])
+def test_an_answer_that_is_marked_as_not_given_is_no_label_and_is_counted(form):
+    rows: list[Any] = []
+    for n in range(30):  # of every third it is not given, and would be wrong
+        own = "good" if n % 2 else "bad"
+        column, cells = annotated(form, own if n % 3 else "odd", given=n % 3 > 0)
+        rows.append({"gpt": own, "input": f"q{n}", **cells})
+    report: Any = trust_columns(rows, "gpt", column)
+    assert (report["agreement.label.wrong"], report["agreement.label.wrong"].n) == (1, 20)
+    assert "left as a draft, and left out: 10." in report.left_out
+    read = list(datasets.rows([{**row, "output": "So."} for row in rows], {"human_votes": column}))
+    votes = [[row["gpt"]] if n % 3 else [] for n, row in enumerate(rows)]
+    assert [row.get("human_votes", []) for row in read] == votes
+    told = [column in {each["unit"] for each in Notes.of(row)} for row in read]
+    assert told == [n % 3 == 0 for n in range(30)]
+
+
+@for_each("beside", [{"status": "draft"}, {"answer": "ignore"}, {"skipped": True}])
+def test_a_column_beside_a_label_may_be_of_the_text_that_is_judged(beside):
+    rows = [{"gpt": n % 2, "said": n % 2, "input": f"q{n}", **beside} for n in range(30)]
+    report: Any = trust_columns(rows, "gpt", "said")
+    assert (report["agreement.label.wrong"].n, "draft" in report.left_out) == (30, False)
+
+
+def test_a_person_who_gave_no_answer_has_a_column_all_the_same():
+    votes = [{"value": 4, "status": "submitted"}, {"value": 2, "status": "discarded"}]
+    rows = [{"gpt": 4 + n % 2, "said": votes, "input": f"q{n}"} for n in range(30)]
+    report: Any = trust_columns(rows, "gpt", ["said.0.value", "said.1.value"])
+    assert [row.votes for row in report.sample.rows] == [[4]] * 30
+    assert "left out: 30." in report.left_out
 
 
 @for_each(

@@ -182,16 +182,13 @@ def drift(sample: Sample, uses: Mapping[Use, UseAnswer], earlier: Mapping[str, A
         raise InputError("no row of the baseline is in this run")
     settings = sample.settings_of(i for i, *_ in pairs)
     rights = [[each["right"] for each in side] for side in list(zip(*pairs, strict=True))[1:]]
+    words = {use: (then.get(use, now.word), now.word) for use, now in uses.items()}
     moved = [float(new["answer"] != old["answer"]) for _, new, old in pairs]
     return Drift(
         since=earlier["provenance"].get("date", ""),
         change=metrics.paired_difference(*rights, **settings),
         changed=metrics.rate(moved, **settings),
-        words={
-            use: (then[use], now.word)
-            for use, now in uses.items()
-            if then.get(use, now.word) != now.word
-        },
+        words={use: both for use, both in words.items() if both[0] != both[1]},
     )
 
 

@@ -43,13 +43,9 @@ class Duel:
 
     def deciding(self) -> dict[str, list[Mapping[str, Any]]]:
         """By system the pairs that it won most clearly."""
-        return {
-            name: sorted(
-                (row for row in self.rows if row["preference"] == side),
-                key=lambda row: -abs((row["score"] or 0.5) - 0.5),
-            )[:MOST_SHOWN]
-            for name, side in zip(self.names, "AB", strict=True)
-        }
+        clearest = sorted(self.rows, key=lambda row: -abs((row["score"] or 0.5) - 0.5))
+        won = {side: [row for row in clearest if row["preference"] == side] for side in "AB"}
+        return {name: won[side][:MOST_SHOWN] for name, side in zip(self.names, "AB", strict=True)}
 
     def bars(self) -> list[tuple[str, Result, int]]:
         """The share of pairs that the second system won, and its losses: in all, by category."""

@@ -64,11 +64,14 @@ def trust_columns(
         raise InputError(REFUSED["columns_of_judge"].format(got=bad))
     in_both = "the judge of {} (A first) and {} (B first)"
     judges = {in_both.format(*spec) if spec[1:] else spec[0]: spec for spec in specs}
-    table, people = _votes_apart(table, [label] if isinstance(label, str) else list(label))
+    people = [label] if isinstance(label, str) else list(label)
+    lost = {name: sum(lookup.not_given_at(row, name) for row in table) for name in people}
+    table, people = _votes_apart(table, people)
     sources = [name for spec in specs for name in spec]
     in_orders = len(sources) > len(specs)
     for name in [*sources, *people]:
-        if not any(name in row or lookup.known_at(row, name) is not None for row in table):
+        there = (name in row or lookup.known_at(row, name) is not None for row in table)
+        if not (lost.get(name) or any(there)):
             names = list(dict.fromkeys(str(key) for row in table[:50] for key in row))
             hint = f"{did_you_mean(name, names)}there are {', '.join(names) or 'no rows'}"
             hint += "; `label=` names people's answers, or --column label=COLUMN" * (name in people)
@@ -97,8 +100,10 @@ def trust_columns(
         for name, spec in judges.items()
     }
     found = report_on(runs, data, **options)
-    for report in found.shown()[0] if kind == "pair" and read is _number else ():
-        report.left_out = f"{WORDS['rated_pairs']} {report.left_out}".strip()
+    told = [WORDS["rated_pairs"]] * (kind == "pair" and read is _number)
+    told += [WORDS["not_given"].format(sum(lost.values()))] * any(lost.values())
+    for report in found.shown()[0]:
+        report.left_out = " ".join(filter(None, (*told, report.left_out)))
     return found
 
 
@@ -152,10 +157,12 @@ def _votes_apart(
     for name in people:
         known = "human_votes" if name == "label" and name not in columns else name
         are_many, own = known == "human_votes", list[str]()
-        both = [(row, _listed(row.get(known), are_many=are_many)) for row in table]
-        if any(each and each[0] is not row.get(known) for row, each in both):
-            own = [f"{known}, vote {i + 1}" for i in range(max(len(each) for _, each in both))]
-            table = [{**row, **dict(zip(own, each, strict=False))} for row, each in both]
+        cells = [lookup.known_at(row, known) for row in table]
+        votes = [_listed(cell, are_many=are_many) for cell in cells]
+        if any(each and each[0] is not cell for each, cell in zip(votes, cells, strict=True)):
+            own = [f"{known}, vote {i + 1}" for i in range(max(map(len, votes)))]
+            by_name = (zip(own, each, strict=False) for each in votes)
+            table = [{**row, **dict(each)} for row, each in zip(table, by_name, strict=True)]
         found += own or [known if known in columns else name]
     return table, found
 

@@ -217,17 +217,13 @@ def turned_text(number: Number, whom: str) -> str:
 def _length(sample: Sample) -> list[Number]:
     """Share of preferred shorter texts that are missed, and of preferred longer ones."""
     if not sample.with_texts:
-        return [
-            _number("bias.length", Result.undefined("the texts are not known"), whom=sample.whom)
-        ]
+        unknown = Result.undefined("the texts are not known")
+        return [_number("bias.length", unknown, whom=sample.whom)]
     part = sample.part(sample.with_texts)
-    a, b = part.lengths
-    missed = partial(metrics.length_bias, part.verdicts, part.targets)
-    results = {
-        "length": missed(a, b, **part.settings),
-        "length.longer": missed(b, a, **part.settings),
-    }
-    return [_number(f"bias.{key}", own, whom=sample.whom) for key, own in results.items()]
+    missed = partial(metrics.length_bias, part.verdicts, part.targets, **part.settings)
+    shorter, longer = missed(*part.lengths), missed(*part.lengths[::-1])
+    results = {"bias.length": shorter, "bias.length.longer": longer}
+    return [_number(key, own, whom=sample.whom) for key, own in results.items()]
 
 
 # ---- ratings, criteria, confidence
@@ -256,15 +252,10 @@ def criteria(sample: Sample) -> list[Number]:
         kappa = metrics.cohen_kappa(part.answers, part.labels, **part.settings)
         same = metrics.accuracy(part.answers, part.labels, **part.settings)
         own = ratings(part) or [Number("ratings.kappa", "Cohen's κ", kappa, "number")]
-        numbers += [
-            replace(
-                number,
-                key=f"criterion.{name}.{number.key.partition('.')[2]}",
-                title=f"{name}: {number.title}",
-            )
-            for number in [*own, Number("ratings.agreement", "The same label", same)]
-            if not (part.scale.apart and number is not own[0])
-        ]
+        own.append(Number("ratings.agreement", "The same label", same))
+        for number in own[:1] if part.scale.apart else own:
+            key = f"criterion.{name}.{number.key.partition('.')[2]}"
+            numbers.append(replace(number, key=key, title=f"{name}: {number.title}"))
     return numbers
 
 

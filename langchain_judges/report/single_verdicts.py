@@ -192,13 +192,9 @@ def _balanced(sample: Sample, level: float) -> Result:
 
 def _labels(parts: list[Number], labelled: int, limit: tuple[float, float]) -> int | None:
     """Number of labels that would settle all open parts, each by its own rows."""
-    needed = [
-        (answers.labels_to_settle(part.result, limit, max(1, len(parts))) or math.inf)
-        * labelled
-        / part.result.n
-        for part in parts
-    ]
-    most = max(needed, default=math.inf)
+    several = max(1, len(parts))
+    found = [(answers.labels_to_settle(p.result, limit, several), p.result.n) for p in parts]
+    most = max(((more or math.inf) * labelled / n for more, n in found), default=math.inf)
     return answers.rounded_up(most) if most <= answers.MOST_TO_LABEL else None
 
 

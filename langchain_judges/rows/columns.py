@@ -11,7 +11,7 @@ from langchain_judges.errors import InputError, OptionError, did_you_mean
 from langchain_judges.rows import checks, messages
 from langchain_judges.rows import record as records
 from langchain_judges.rows.data import as_json, is_nothing, plain_data, text_in
-from langchain_judges.rows.lookup import find, follow, known_at, lesser_names
+from langchain_judges.rows.lookup import find, follow, known_at, lesser_names, not_given_at
 from langchain_judges.rows.notes import lines_in
 from langchain_judges.rows.texts import NO_TASK, READ, is_blank
 from langchain_judges.verdict import NOTES, Notes, first_names
@@ -157,9 +157,9 @@ def mapped(
     columns = {**facts_in(tuple(record), tuple(columns_in(columns))), **columns}
     used = {*columns_in(columns)}
     below = tuple(f"{key}." for key in record)
-    if paths := [name for name in used - record.keys() if name.startswith(below)]:
-        told = {n: own for n, own in columns.items() if n.split(".")[0] in checks.ANNOTATIONS}
-        facts = columns_in(told)
+    facts = columns_in({n: c for n, c in columns.items() if n.split(".")[0] in checks.ANNOTATIONS})
+    lost = {name: number for name in facts if (number := not_given_at(record, name))}
+    if paths := [n for n in used if n in lost or (n not in record and n.startswith(below))]:
         cells = (known_at(record, p) if p in facts else follow(record, "columns", p) for p in paths)
         record = {**record, **dict(zip(paths, cells, strict=True))}
     if missing := next((each for each in sorted(used) if each not in record), None):
@@ -171,6 +171,8 @@ def mapped(
     if not (notes or notes.columns or notes.named):  # it is read for the first time
         notes = _doubt(record, columns, takes, named)
         notes.columns, notes.named = given, bool(named)
+    for name, number in lost.items():
+        notes.add(name, checks.KNOWN_NAMES["left_out"].format(number))
     for mine, others in (_RIVALS, _RIVALS[::-1]):
         used |= others if mine & columns.keys() else set()
     rest = {name: value for name, value in record.items() if name not in {*used, NOTES}}

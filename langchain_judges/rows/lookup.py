@@ -183,7 +183,7 @@ def is_record(value: Mapping[str, object], field: Field) -> bool:
 
 
 def follow(value: object, field: str, path: str) -> object:
-    """Value under a key or a path.
+    """Value under a key or a path; of a `label` one that people gave.
 
     Raises:
         InputError: There is no such key; the message says which are there.
@@ -195,7 +195,8 @@ def follow(value: object, field: str, path: str) -> object:
         keys = (".".join(steps[:n]) for n in range(len(steps), 0, -1))
         key = next((k for k in keys if isinstance(at, Mapping) and k in at), None)
         if key is not None:
-            at, steps = at[key], steps[key.count(".") + 1 :]
+            held = _given_in(at, key, is_row=at is value) if field == "label" else at[key]
+            at, steps = held, steps[key.count(".") + 1 :]
         elif isinstance(at, Sequence) and not isinstance(at, str) and _place(steps[0], len(at)):
             at, steps = at[int(steps[0])], steps[1:]
         else:
@@ -204,11 +205,37 @@ def follow(value: object, field: str, path: str) -> object:
     return at
 
 
-def known_at(record: object, path: str) -> object:
+def known_at(record: object, path: str, field: str = "label") -> object:
     """The value under a key or a path, of what a row need not have; else None."""
     with suppress(InputError):
-        return follow(record, "label", path)
+        return follow(record, field, path)
     return None
+
+
+# A mark beside an answer, in small letters, that says that it is none.
+_NOT_GIVEN = re.compile(checks.KNOWN_NAMES["not_given"]).fullmatch
+
+
+def _given_in(holder: Mapping[str, Any], key: str, *, is_row: bool) -> object:
+    """The value under a key without answers that, as is said beside them, nobody gave.
+
+    Argilla has what it says of a list of answers in a list. A row is an answer itself where
+    Prodigy wrote it; in any other what is beside a label is not of it.
+    """
+    held, marks = holder[key], holder.get(f"{key}.status")
+    if isinstance(held, list) and isinstance(marks, list) and len(held) == len(marks):
+        both = zip(held, marks, strict=True)
+        return [None if _NOT_GIVEN(f"status {mark}".lower()) else own for own, mark in both]
+    beside = {key: held} if is_row and "_task_hash" not in holder else holder
+    is_none = any(_NOT_GIVEN(f"{name} {own}".lower()) for name, own in beside.items())
+    return None if is_none else held
+
+
+def not_given_at(record: object, path: str) -> int:
+    """The number of answers at a path that, as is said beside them, nobody gave."""
+    sides = (checks.votes_in(known_at(record, path, field)) for field in ("columns", "label"))
+    every, given = (sum(not is_nothing(vote) for vote in votes) for votes in sides)
+    return every - given
 
 
 def _place(step: str, length: int) -> bool:
