@@ -191,12 +191,8 @@ class TableFile:
 
     def _cells(self, row: Mapping[str, object], names: Iterable[str]) -> list[object]:
         """The cells of a row for people: the judge's are rounded, and inert."""
-        return [
-            _cell_text(row.get(key))
-            if key.startswith(_OWN)
-            else inert_cell(rounded_cell(_cell_text(row.get(key))))
-            for key in names
-        ]
+        cells = ((key.startswith(_OWN), _cell_text(row.get(key))) for key in names)
+        return [cell if is_own else inert_cell(rounded_cell(cell)) for is_own, cell in cells]
 
     def _finish(self, names: Mapping[str, str]) -> None:
         """Write the table, with the columns under these names."""

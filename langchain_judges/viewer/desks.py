@@ -61,14 +61,11 @@ class LabelDesk:
     def questions(self, place: int) -> list[dict[str, Any]]:
         """The whole and the criteria, with the labels of each."""
         is_pair = kind_of_row(self.found.rows[place]) == "pair"
-        return [
-            {
-                "name": each.name,
-                "keys": {k: _PAIR[k] if is_pair else str(v) for k, v in each.choices.items()}
-                | {CANNOT_SAY: "cannot say"},
-            }
-            for each in self._asked(place)
-        ]
+        asked = []
+        for each in self._asked(place):
+            keys = {k: _PAIR[k] if is_pair else str(v) for k, v in each.choices.items()}
+            asked.append({"name": each.name, "keys": {**keys, CANNOT_SAY: "cannot say"}})
+        return asked
 
     def is_done(self, place: int, by: str) -> bool:
         """Whether a person has answered all questions about a row."""
@@ -195,11 +192,8 @@ class ProposalDesk:
         proposal = self.proposals[place]
         drawn = proposal["proposed"] == proposal["label"]
         words = _DRAWN if drawn else {key: text for key, (_, text) in _DECISIONS.items()}
-        labels = {
-            key: f"the label is {own['label']}"
-            for key, own in self.choices.items()
-            if "label" in own
-        }
+        given = ((key, own["label"]) for key, own in self.choices.items() if "label" in own)
+        labels = {key: f"the label is {label}" for key, label in given}
         return [{"name": "", "keys": words | labels}]
 
     def _answer(self, place: int) -> LabelAnswer:
