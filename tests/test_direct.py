@@ -290,6 +290,9 @@ def test_a_remark_on_one_aspect_is_no_verdict():
 def test_criteria_of_the_callers_own_are_all_that_counts(create):
     model = FakeChatModel(replies=respond)
     create(model, criteria={"Tone": "polite?", "Length": ""}).invoke(PAIR)
-    assert ":\n- Tone: polite?\n- Length\n" in model.prompts[0]
+    for prompt in model.prompts:
+        assert ":\n- Tone: polite?\n- Length\n" in prompt
+        assert "by these criteria" in prompt
+        assert not re.search("right beats wrong|wrong final answer", prompt)
     with pytest.raises(OptionError, match="criteria"):
         create(model, criteria="Tone")

@@ -119,6 +119,12 @@ class ByCriteria(Baseline):
 
     criteria: _Criteria | None = None
 
+    @property
+    def prompt_texts(self) -> Mapping[str, ChatPromptTemplate]:
+        """The prompt of each step."""
+        own = pairs.prompts_in(PROMPTS, f"{self.method}_by_criteria") if self.criteria else {}
+        return {**super().prompt_texts, **own}
+
 
 class Relative(tasks.FewShot, ByCriteria):
     """Create a judge that is asked in each order which text is better, or whether they tie.
