@@ -137,8 +137,7 @@ def _too_few(counts: Floats, blocks: int) -> str | None:
         return "too few groups"
     if (off > 0).sum() < intervals.LEAST_APART:
         return f"fewer than {intervals.LEAST_APART} items have a label that differs from the rest"
-    differ = (counts.max(axis=1) < counts.sum(axis=1)).sum()
-    return None if differ > 2 else "people hardly differ"
+    return None if (counts.max(axis=1) < counts.sum(axis=1)).sum() > 2 else "people hardly differ"
 
 
 def _beyond_chance(

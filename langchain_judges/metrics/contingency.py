@@ -192,8 +192,7 @@ def cohen_kappa(
     cases = inputs.match(first, second)
     classes = classes_of(label for column in cases.columns for label in column)
     if len(classes) < 2:
-        why = "both raters always give the same label" if cases.n else "no items"
-        return cases.undefined(why)
+        return cases.undefined("both raters always give the same label" if cases.n else "no items")
     places = {label: place for place, label in enumerate(classes)}
     rows, columns = ([places[label] for label in column] for column in cases.columns)
     compute = _kappa(_distances(classes, weights))

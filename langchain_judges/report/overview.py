@@ -312,8 +312,7 @@ def _outlook(uses: Sequence[UseAnswer], number: int) -> str:
 
 def _sharpen_for_people(report: Measured) -> NextStep:
     rows = [row for row in report.sample.rows if row.is_divided]
-    pairs = Counter(tuple(sorted(map(str, row.choices))) for row in rows)
-    pair = pairs.most_common(1)[0][0]
+    pair = Counter(tuple(sorted(map(str, row.choices))) for row in rows).most_common(1)[0][0]
     shown = [f"row {r.name}" for r in rows if tuple(sorted(map(str, r.choices))) == pair]
     command, said = "langchain-judges label DISPUTED.jsonl -o labels.jsonl", " and ".join(pair)
     number = counted(len(rows), "row")

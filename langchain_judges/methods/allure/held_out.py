@@ -133,14 +133,13 @@ def worth_of(cases: Sequence[Case]) -> JudgeWorth:
 
     hits, groups = _hits(cases)
     interval = rate(hits, groups=groups).interval
-    frequent = Counter(truth for _, truth, _ in cases).most_common(1)
     return {
         "n": len(cases),
         "not_judged": sum(label is None for *_, label in cases),
         "accuracy": share_right(cases),
         "low": interval.low if interval else None,
         "high": interval.high if interval else None,
-        "majority": frequent[0][1] / len(cases),
+        "majority": Counter(truth for _, truth, _ in cases).most_common(1)[0][1] / len(cases),
         "balanced_accuracy": balanced_share(cases),
     }
 

@@ -52,10 +52,9 @@ class BaselineSteps(pairs.PairSteps):
         form = self.form
         scores, several = form.reads == "scores", form.samples > 1
         one_label = not scores and not several
-        shape = SHAPES.get(form.reads) or shared.scores_shape(form.scale, form.explain_first)
         return self.context.question(
             "judge",
-            shape,
+            SHAPES.get(form.reads) or shared.scores_shape(form.scale, form.explain_first),
             sampled=several,
             shares_material=several,
             # The name of a sample is the whole name of its run.
