@@ -32,7 +32,7 @@ from langchain_judges import (
     learn_aspects,
     load_judge,
 )
-from langchain_judges.asking.limiter import MinuteLimiter
+from langchain_judges.asking.limiter import CallLimiter, MinuteLimiter, RowInRun
 from langchain_judges.asking.reading import TokenUsage, token_usage
 from langchain_judges.cli import app
 from langchain_judges.errors import OptionError, OverBudget
@@ -269,6 +269,26 @@ def test_a_summary_names_the_models_that_answered_where_others_were_asked(capsys
     assert run.summary.answered == {"[b]mini": 2, "fake-mini": 1}
     Console(width=200).print(summary_table(run.summary))
     assert "by other models than was asked: 2 [b]mini, 1 fake-mini" in capsys.readouterr().out
+
+
+@for_each(
+    ("asked", "answered", "is_told"),
+    [
+        ("gpt-5-mini", "gpt-5", True),
+        ("gpt-5", "gpt-5-mini", True),
+        ("gpt-5", "gpt-5.1", True),
+        ("openai/gpt-5", "gpt-5-2025-08-07", False),
+        ("claude-sonnet-latest", "claude-sonnet-20250219", False),
+        ("models/gemini-flash", "gemini-flash", False),
+        ("first, else second", "first", False),
+        ("first, else second with stop", "second", True),
+        ("first with stop", "first", False),
+    ],
+)
+def test_a_version_of_the_model_that_was_asked_is_no_other_model(asked, answered, is_told):
+    row = RowInRun(CallLimiter(1), 0)
+    row.leave(Model(replies=[], model_name=asked), TokenUsage(1, model=answered), [], "")
+    assert [*row.limiter.answered] == [answered] * is_told
 
 
 def test_a_bound_on_dollars_needs_a_price(table):

@@ -275,10 +275,11 @@ class RowInRun:
         if paid is None:
             self.limiter.leave()
             return
-        cost, asked = self.limiter.dollars(model, paid), models.model_name(model)
-        other = paid.model.rpartition("/")[2].removeprefix(asked.rpartition("/")[2])
-        if not other.strip("-@0123456789"):  # the same, or its version by a date
-            paid = paid._replace(model="")
+        cost = self.limiter.dollars(model, paid)
+        asked = models.model_name(model).partition(", else ")[0].partition(" with ")[0]
+        bare = asked.rpartition("/")[2].removesuffix("-latest")
+        if not paid.model.rpartition("/")[2].removeprefix(bare).strip("-@0123456789"):
+            paid = paid._replace(model="")  # the same, or its version by a date
         sizes = (len("".join(each).encode(errors="replace")) for each in (prompt, reply))
         read, written = (1 + size // BYTES for size in sizes)
         guess = paid._replace(tier=None) if paid.input_tokens else TokenUsage(read, 0, written)
