@@ -765,7 +765,24 @@ def feedback_of(assistant, number=1):
     return server.feedback, server
 
 
-def test_the_score_is_feedback_on_the_agents_trace():
+def test_the_score_of_an_agent_below_others_is_feedback_on_its_own_run():
+    inner, _ = agent(bsm(), "good", reference="good good")
+
+    def ask(question: str) -> str:
+        """Ask."""
+        return str(inner.invoke({"messages": [("user", question)]})["messages"][-1].text)
+
+    calls = AIMessage("", tool_calls=[{"name": "ask", "args": {"question": "?"}, "id": "1"}])
+    model = FakeChatModel(replies=[calls, "good good"])
+    judge = JudgeMiddleware(bsm(), reference="good", trajectory=False)
+    top = create_agent(model, [ask], name="top", middleware=[judge])
+    feedback, server = feedback_of(RunnableLambda(lambda asked: top.invoke(asked)), 2)
+    scores = {server.runs[each["run_id"]]["name"]: each["score"] for each in feedback}
+    assert scores == {"LangGraph": 0.375, "top": 0.625}
+    assert {each["trace_id"] for each in feedback} == {server.children(None)[0]["id"]}
+
+
+def test_the_score_is_feedback_on_the_agents_run():
     assistant, _ = agent(bsm(), "bad", "good good", reference="good")
     (feedback,), server = feedback_of(assistant)
     (root,) = server.children(None)
@@ -807,7 +824,7 @@ class Sent:
 
 def sent(monkeypatch, client, *answers, replies: Any = answer, **options):
     """Run an agent in a trace whose client this is, and wait for its feedback."""
-    tree = SimpleNamespace(client=client, trace_id="trace")
+    tree = SimpleNamespace(client=client, trace_id="trace", parent_run_id="agent")
     monkeypatch.setattr(feedback, "get_current_run_tree", lambda: tree)
     judge = create_rubric_judge(FakeChatModel(replies=replies), rubric="Good?", name="own")
     others = {*threading.enumerate()}
@@ -822,7 +839,7 @@ def test_feedback_says_which_run_it_is_on_what_judged_and_after_how_many_revisio
     client = Sent()
     state = sent(monkeypatch, client, "bad", "good", key="tone")
     [(run, fields)] = client.given
-    assert (run, fields["trace_id"], fields["key"]) == ("trace", "trace", "tone")
+    assert (run, fields["trace_id"], fields["key"]) == ("agent", "trace", "tone")
     assert (fields["score"], fields["value"], fields["comment"]) == (1, 1, "because")
     assert fields["extra"].items() >= {"revisions": 1, "failures": [], "label": 1}.items()
     assert fields["source_info"]["method"] == "rubric"

@@ -1,4 +1,4 @@
-"""Feedback as a caller gets it, on which scale; logged in a test, sent to an agent's trace."""
+"""Feedback as a caller gets it, on which scale; logged in a test, sent to an agent's run."""
 
 from __future__ import annotations
 
@@ -171,11 +171,12 @@ def logged_in_test(name: str) -> Iterator[Callable[[Sequence[EvaluationResult]],
 def send_feedback(
     judge: Judge, outcome: cases.JudgmentResult, key: str, judge_run: uuid.UUID, revisions: int
 ) -> None:
-    """Add the scores to the agent's trace, if there is one, without waiting for LangSmith."""
+    """Add the scores to the agent's run, if it is traced, without waiting for LangSmith."""
     tree = get_current_run_tree()
     if tree is None:
         return
-    client, run_id = tree.client, tree.trace_id
+    # The agent of this node; others may be above it in the trace.
+    client, run_id, trace_id = tree.client, tree.parent_run_id or tree.id, tree.trace_id
 
     def send() -> None:
         try:
@@ -185,7 +186,7 @@ def send_feedback(
                 for each in cases.scores_of(outcome, key):
                     extra = each.extra and {**each.extra, "revisions": revisions}
                     said = feedback_of(judge, each._replace(extra=extra), source=judge_run)
-                    client.create_feedback(run_id, trace_id=run_id, **posted(said))
+                    client.create_feedback(run_id, trace_id=trace_id, **posted(said))
         except (LangSmithError, OSError, ValueError) as exc:
             _LOGGER.warning("The score was not sent to LangSmith: %s", exc)
 

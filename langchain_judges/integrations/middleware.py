@@ -264,7 +264,7 @@ class JudgeMiddleware(agents.AgentMiddleware[Any, Any, Any]):
     Below `threshold` the reasons go back to the model for one more turn. The agent ends with
     the best answer, even if it is an earlier one, and with the files that a deep agent's state
     had then; other drafts and the comments on them are removed from its messages. The scores are
-    stored in the state under `judged`, and in LangSmith as feedback on the agent's trace. An
+    stored in the state under `judged`, and in LangSmith as feedback on the agent's run. An
     answer that could not be judged is returned unchanged, even if the judge raises an error; the
     feedback and a logged warning say why. One that no model wrote in this run, as a guardrail's
     rejection or the notice of a limit, is judged but never sent back, and a logged warning says
