@@ -407,6 +407,31 @@ def test_the_panel_is_told_what_it_judges(pair, task, judges):
     assert all(part in model.prompts[-1] for part in (about, TASKS[task]["question"]))
 
 
+@for_each(
+    ("coarse", "fine", "task"),
+    [
+        ("summary", "response", "response"),
+        ("response", "summary", "response"),
+        ("summary", None, "summary"),
+        (None, "summary", "summary"),
+        (None, None, "response"),
+    ],
+)
+def test_a_text_that_two_replies_read_in_two_ways_is_judged_by_words_for_any(coarse, fine, task):
+    def says(prompt):
+        if "Give each a type" not in prompt:
+            return None
+        wanted = coarse if "by occupation" in prompt else fine
+        return json.dumps(json.loads(respond(prompt)) | ({"wanted": wanted} if wanted else {}))
+
+    result, model = judged(answer=says, task="auto", voting={"confidence": "none"})
+    assert result["task"] == task
+    assert TASKS[task]["question"] in model.prompts[-1]
+    assert result["roles"][0]["type"] == SETS[TASKS[task]["panel"]][0]["type"]
+    differ = [f["unit"] for f in result["verdict"]["failures"]]
+    assert differ == ["wanted"] * (None not in (coarse, fine))
+
+
 def test_the_manual_panel_keeps_its_views_and_has_the_judges_of_the_task():
     types = {}
     for task in ("summary", "helpful"):
@@ -455,6 +480,7 @@ CRITIC = {"type": "Critic", "description": "clear words"}
         ({"panel": {"static": "press"}}, "`static` must be one of"),
         ({"panel": {"static": ["Critic"]}}, "each of `static` must be 'type: description'"),
         ({"panel": {"static": [{**CRITIC, "weight": 3}]}}, "alone, got .*'weight': 3"),
+        ({"panel": {"static": {"A": "x"}}}, "`static` must be a list or the name of a set"),
         ({"panel": {"static": ["A: x", "a: y"]}}, "distinct types"),
         ({"panel": {"dynamic": 0, "static": []}}, "a panel needs"),
         ({"panel": {"seats": 3}}, "'panel' has no option 'seats'; .*it takes clustering, "),

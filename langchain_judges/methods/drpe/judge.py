@@ -82,17 +82,18 @@ class DRPESteps(pairs.PairSteps):
         # Readers beyond those that were asked for would be votes that nobody counted on.
         distinct = role_selection.distinct_roles(role_selection.proposals(replies))
         proposed = role_selection.first_of_each_kind(distinct, self.panel.readers)
-        kinds = ((reply.data or {}).get("wanted") for reply in replies.values())
-        if wanted := next(filter(None, kinds), None):
-            pair["task_kind"] = wanted
-        name, task = self.task(pair)
+        kinds = {str((reply.data or {}).get("wanted", "")) for reply in replies.values()} - {""}
+        if len(kinds) > 1:  # the words of a response fit both
+            detail = f"the replies differ on what the text wants: {', '.join(sorted(kinds))}"
+            account.fail([reading.Problem("missing", detail).failure("roles", "wanted")])
+        said = {"task_kind": kinds.pop()} if len(kinds) == 1 else {}
+        name, task = tasks.choose_task(self.options.task, {**pair, **said})
         static = self.panel.static_roles(task)
         names = {role["type"].casefold() for role in static}
         new = [role for role in proposed if role["type"].casefold() not in names]
         roles = [*static, *await self._seated(new, account)]
         effects.emit_each("role", "roles", roles)
-        said = {"task": name, "task_kind": wanted} if wanted else {}
-        return {"proposed": proposed, "roles": roles, **said}
+        return {"proposed": proposed, "roles": roles, "task": name, **said}
 
     def _context(self, pair: Pair) -> str:
         """The text that the role prompts see."""

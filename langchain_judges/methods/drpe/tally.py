@@ -93,7 +93,7 @@ def readers_shape(pool: int, merged: bool = False, *, is_open: bool = False) -> 
     names = ("general", "familiarity") if merged else ("readers",)
     fields: dict[str, Any] = dict.fromkeys(names, (list[Reader], limit))
     if is_open:
-        fields = {"wanted": (WantedTask, "response"), **fields}
+        fields = {"wanted": (WantedTask, ""), **fields}
     return create_model("BothReaders" if merged else "Readers", **fields)
 
 
