@@ -269,10 +269,11 @@ def _digits(text: str) -> str:
 def _meant(text: str) -> tuple[list[int], bool]:
     """The numbers that a text gives meanings, rising or falling; whether it calls each a score."""
     found = _MEANT.findall(_digits(text))
-    numbers = [int(number) for *_, number in found]
-    are_scores = len(numbers) > 1 and all(word for _, word, _ in found)
+    numbers = [int(number) for *_, low, high in found for number in (low, high) if number]
+    are_scores = len(numbers) > 1 and all(word for _, word, *_ in found)
     rising = sorted({*numbers})
-    is_scale = numbers in (rising, rising[::-1]) and (are_scores or len(numbers) > 2)
+    is_listed = len(numbers) < 3 or bool(re.search(checks.KNOWN_NAMES["listed"], text))
+    is_scale = numbers in (rising, rising[::-1]) and (are_scores or not is_listed)
     return (rising, are_scores) if is_scale else ([], False)
 
 
