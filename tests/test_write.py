@@ -12,6 +12,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from langchain_judges import create_bsm_writer
 from langchain_judges.errors import InputError
+from langchain_judges.rows.fields import plain_row
+from langchain_judges.rows.notes import unshown
 from langchain_judges.writing.writers import create_single_prompt_writer, load_writer, placed
 from tests.cases import for_each
 from tests.fakes import FakeChatModel, writes
@@ -284,6 +286,20 @@ def test_a_thread_hands_no_instruction_to_the_next_task():
     assert writer.invoke(task, config)["id"] is None
     assert len(model.prompts) > before
     assert not any("SECRET" in prompt for prompt in model.prompts[before:])
+
+
+@for_each(
+    ("task", "told", "left"),
+    [
+        ({"input": "Write a poem."}, "Write a poem.", []),
+        ({"instruction": "Write a song.", "input": "Of joy."}, "Write a song.", ["input"]),
+        ({"instruction": "Write a song.", "reference": "La la."}, "Write a song.", ["reference"]),
+    ],
+)
+def test_a_task_may_stand_under_input_and_what_a_writer_is_not_shown_is_named(task, told, left):
+    _, model = written({**TASK, **task})
+    assert told in model.prompts[-1]
+    assert unshown(plain_row({**TASK, **task})) == left
 
 
 @for_each(

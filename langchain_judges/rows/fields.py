@@ -67,6 +67,8 @@ def plain_row(row: Mapping[str, object]) -> dict[str, Any]:
         copy |= _of_item(copy) | ({checks.OF_OUTPUT: beside} if beside else {})
     if isinstance(items := copy.get("items"), list):  # of an audit
         copy["items"] = [plain_row(i) if isinstance(i, Mapping) else i for i in items]
+    if "concepts" in copy and not copy.get("instruction") and isinstance(copy.get("input"), str):
+        copy["instruction"] = copy["input"]  # of a writing task
     notes = row_notes(copy, given, Notes.of(row))
     return {**copy, NOTES: notes} if notes or notes.columns else copy
 

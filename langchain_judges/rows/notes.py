@@ -267,9 +267,12 @@ def unshown(row: Mapping[str, Any]) -> list[str]:
     """The columns of a row that hold something and that no judge is shown.
 
     Of those that may hold a source, a judge of one text is shown the `source` of the row. A judge
-    of pairs takes no `rubric` of a row.
+    of pairs takes no `rubric` of a row, and a writer nothing that is judged.
     """
     known = _KNOWN - {"rubric"} if "output_a" in row else _KNOWN
+    if "concepts" in row:
+        is_told = row.get("input") == row.get("instruction")
+        known = known - {*READ} | ({"input"} if is_told else set())
     rest = [name for name, value in row.items() if name not in known and not is_nothing(value)]
     own = row.get("source") if "output" in row else None
     read = {n for n in {*documents.CONTEXTS} & {*rest} if documents.context_in(row[n]) == own}
