@@ -122,14 +122,17 @@ def test_a_model_chooses_by_number():
     assert result["text"] == third[2]
 
 
-def test_a_model_that_cannot_choose_leaves_no_text():
-    def respond(prompt):
-        return "the best one" if "Which of them" in prompt else None
+def test_where_no_choice_can_be_read_the_text_that_lacks_least_is_kept():
+    waiting = list(SAMPLES)
 
-    result = create_single_prompt_writer(scripted(respond), samples=2).invoke(TASK)
-    assert result["text"] is None
+    def respond(prompt):
+        return "the best one" if "Which of them" in prompt else said(waiting.pop(0))
+
+    writer = create_single_prompt_writer(FakeChatModel(replies=respond), samples=3, repairs=0)
+    result = writer.invoke({"concepts": ["snow", "wall", "vest", "goat"]})
+    assert (result["text"], result["drafts"]) == (SAMPLES[1], [SAMPLES[1]])
     assert [f["step"] for f in result["failures"]] == ["choose"]
-    assert len(result["missing"]) == 10
+    assert result["missing"] == [{"concept": "goat", "lost_in": "solve"}]
 
 
 # --- the division ---

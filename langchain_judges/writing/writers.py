@@ -238,7 +238,7 @@ class SinglePromptWriter(WriterOptions):
         plan: Find a topic first.
         samples: Texts written, at temperature 0.7 if there are several.
         choose: Who chooses among several: `"model"`, by one more call, or `"coverage"`,
-            without one.
+            without one, as where no reply can be read.
         seed: Seed of the samples.
 
     Returns:
@@ -305,17 +305,15 @@ class _SinglePrompt(Writer[SinglePromptWriter]):
         candidates = [draft for draft in state["drafts"] if draft]
         if not candidates or len(candidates) == 1:
             return candidates[0] if candidates else None
-        if self.options.choose == "coverage":
-            wanted, counting = state["concepts"], self.options.counting
-            lacking = [len(coverage.missing(wanted, text, **counting)) for text in candidates]
-            return candidates[lacking.index(min(lacking))]
-        reply = await self.ask(
-            "choose",
-            steps.pick_shape(len(candidates)),
-            self.prompt_variables(state, [{"concepts": [], "text": text} for text in candidates]),
-            account,
-        )
-        return candidates[int(reply.data["choice"]) - 1] if reply.data else None
+        if self.options.choose == "model":
+            parts: list[steps.GivenPart] = [{"concepts": [], "text": text} for text in candidates]
+            shape, shown = steps.pick_shape(len(parts)), self.prompt_variables(state, parts)
+            reply = await self.ask("choose", shape, shown, account)
+            if reply.data:
+                return candidates[int(reply.data["choice"]) - 1]
+        wanted, counting = state["concepts"], self.options.counting
+        lacking = [len(coverage.missing(wanted, text, **counting)) for text in candidates]
+        return candidates[lacking.index(min(lacking))]
 
 
 def build_single_prompt(options: SinglePromptWriter, model: ModelLike) -> JudgeGraph:
