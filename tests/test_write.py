@@ -292,6 +292,21 @@ def test_a_thread_hands_no_instruction_to_the_next_task():
 
 
 @for_each(
+    ("concepts", "language", "forms"),
+    [
+        (["sea", "café"], "english", "any of its word forms"),
+        (["sea", "море"], "english", "exactly the form given"),
+        (["고양이", "바다"], "english", "exactly the form given"),
+        (["море", "кот"], "russian", "any of its word forms"),
+        (["海", "猫"], "russian", "exactly the form given"),
+    ],
+)
+def test_a_model_is_told_to_use_the_exact_form_where_no_other_counts(concepts, language, forms):
+    _, model = written({"concepts": concepts}, groups=2, language=language)
+    assert all(f"each in {forms}." in prompt for prompt in [model.prompts[0], model.prompts[-1]])
+
+
+@for_each(
     ("task", "told", "left"),
     [
         ({"input": "Write a poem."}, "Write a poem.", []),

@@ -59,6 +59,8 @@ _JOINT = re.compile(r"[\s-]+")
 _SIGNS = str.maketrans("’ʼ‐‑İ", "''--i", "\xad\u200b\ufe0e\ufe0f")
 # Thai to Burmese, Khmer, and the scripts of Chinese and Japanese.
 _UNSPACED = re.compile("[\u0e00-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
+# A letter of a script of which no word form is English.
+_NOT_LATIN = re.compile("[^\\W\\d_\0-\u024f\u1e00-\u1eff]")
 _LOCK = threading.Lock()
 # Irregular plurals that the dictionary has as words of their own only.
 _LACKING = {"oxen": "ox", "people": "person"}
@@ -116,6 +118,17 @@ def present(concept: str, text: str, *, strict: bool = False, language: str = EN
     compound = "".join(parts)
     whole = _compounds(words) if size == 1 else [word.text for word in words]
     return any(same(word, compound) for word in whole)
+
+
+def tells_forms(concepts: Iterable[str], *, strict: bool = False, language: str = ENGLISH) -> bool:
+    """Whether every concept counts in any of its word forms, and none in its exact form alone.
+
+    >>> tells_forms(["café", "sea"]), tells_forms(["море"]), tells_forms(["море"], strict=True)
+    (True, False, False)
+    """
+    words = fold(" ".join(concepts), language)
+    is_foreign = language == ENGLISH and _NOT_LATIN.search(words)
+    return not (strict or is_foreign or _UNSPACED.search(words))
 
 
 def missing(concepts: Iterable[str], text: str, **counting: Unpack[Counting]) -> list[str]:
@@ -193,12 +206,10 @@ def _is_form(word: str, concept: str) -> bool:
 @lru_cache(maxsize=8192)
 def _forms(concept: str) -> frozenset[str]:
     """Every form of the word that `concept` is a form of."""
-    lemmas = _bases(concept)
-    rule_bases = frozenset[str]()
-    if not lemmas:
-        # A guess counts if it leads back: the rules cut the é off "café".
-        rule_bases = frozenset(b for b in _guessed_bases(concept) if concept in _inflected(b))
-    bases = {concept} if concept in lemmas else (lemmas or rule_bases)
+    known = _bases(concept)
+    # A guess counts if it leads back: the rules cut the é off "café".
+    guessed = (base for base in _guessed_bases(concept) if concept in _inflected(base))
+    bases = {concept} if concept in known else known or {*guessed}
     return frozenset({concept}).union(bases, *map(_inflected, bases))
 
 
@@ -256,8 +267,7 @@ def _guessed_bases(word: str) -> frozenset[str]:
     if len(word) < _SHORTEST_GUESS or not word.isalpha():
         return frozenset()
     with _LOCK:
-        guess = _package("lemminflect").getAllLemmasOOV
-        guesses = [guess(word, kind) for kind in ("NOUN", "VERB")]
+        guesses = [_package("lemminflect").getAllLemmasOOV(word, kind) for kind in ("NOUN", "VERB")]
     return frozenset(base for tagged in guesses for bases in tagged.values() for base in bases)
 
 

@@ -208,9 +208,12 @@ class Writer(Generic[Own]):
             )
             for n, part in enumerate(parts, 1)
         ]
+        form = (
+            "any" if coverage.tells_forms(about["concepts"], **self.options.counting) else "exact"
+        )
         return {
             "fence": token,
-            "forms": WORDS["exact_form"] if self.options.strict else WORDS["any_form"],
+            "forms": WORDS[f"{form}_form"],
             "instruction": instruction,
             "what": about.get("place") or WORDS["whole"],
             "brief": WORDS["brief"] if is_brief else "",
