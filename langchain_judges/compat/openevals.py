@@ -264,8 +264,7 @@ def _messages_of(value: Any, field: str) -> list[Message]:
     Raises:
         InputError: There are none.
     """
-    is_holder = isinstance(value, Mapping) and "role" not in value
-    inner = value.get("messages") if is_holder else value
+    inner = value.get("messages") if isinstance(value, Mapping) and "role" not in value else value
     messages = told_apart(messages_in(inner)) if inner else []
     if inner is None or (inner and not messages):
         raise InputError(f"`{field}` must be messages, or have 'messages', got {value!r}")

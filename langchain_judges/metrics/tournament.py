@@ -67,8 +67,7 @@ def sequential_quantile(errors: Floats, confidence: float) -> Floats:
     (Oper. Res. 70).
     """
     ratio = 1 + (USUAL_LEAD / errors) ** 2
-    squares = ratio / (ratio - 1) * (np.log(ratio) - 2 * np.log(1 - confidence))
-    return np.asarray(np.sqrt(squares))
+    return np.asarray(np.sqrt(ratio / (ratio - 1) * (np.log(ratio) - 2 * np.log(1 - confidence))))
 
 
 def tournament(points: Floats) -> Tournament:

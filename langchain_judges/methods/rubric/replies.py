@@ -166,8 +166,7 @@ def parts_probabilities(
         part = data.get(unit) if unit else data
         # Of a reply that is saved in part.
         reported = str(part.get("label")) if isinstance(part, Mapping) else ""
-        is_known = reported in map(str, names)
-        at = _start_of(letters.text, spans, reported, unit) if is_known else -1
+        at = _start_of(letters.text, spans, reported, unit) if reported in map(str, names) else -1
         if at >= 0 and (token := letters.token_at(at)):
             # With what stands behind the label, which shows that it ends.
             whole = letters.confidence([(at, at + len(reported) + 1)])
