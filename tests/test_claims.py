@@ -1,6 +1,7 @@
 """Correctness and groundedness claim by claim: what is asked, and what the shares are."""
 
 import re
+from typing import Any
 
 import pytest
 
@@ -8,6 +9,7 @@ from langchain_judges import create_rubric_judge
 from langchain_judges.errors import OptionError
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
+from tests.shapes import a_run
 
 SOURCED = {
     "input": "When is the library open?",
@@ -128,3 +130,71 @@ def test_a_step_whose_reply_cannot_be_read_leaves_the_text_unjudged(step):
 def test_options_that_claims_do_not_take_are_named(options, message):
     with pytest.raises(OptionError, match=message):
         judge_of(says({}), **options)
+
+
+def looked(id="1", said="Let me look: SEEN is so."):
+    call = {"name": "search", "args": {"q": "SEEN"}, "id": id}
+    result = {"role": "tool", "content": "SEEN documents claim much.", "tool_call_id": id}
+    return [{"role": "assistant", "content": said, "tool_calls": [call]}, result]
+
+
+CALL = {"name": "Report", "args": {"height": 330}, "id": "1"}
+SEARCH = {"tool": "search", "tool_input": "SEEN", "log": "SEEN is so."}
+RETRIEVED = a_run(
+    2, {"documents": [{"page_content": "SEEN"}]}, inputs={"query": "SEEN"}, run_type="retriever"
+)
+ANSWERED = {"role": "tool", "content": "In Kyiv.", "tool_call_id": "1"}
+NO_ANSWER = "(there is no final answer, unless the last result is one)"
+ASKED, ANSWER = {"role": "user", "content": "Why?"}, {"role": "assistant", "content": "So."}
+REPORT = {"files": {"/r.md": "REPORT"}}
+STRUCTURED: Any = [{"role": "assistant", "content": "", "tool_calls": [CALL]}, *looked()[1:]]
+# Of an agent's work what its claims are listed of, in each form in which it comes.
+WORK: dict[str, tuple[Any, list[str]]] = {
+    "messages": ([ASKED, *looked(), ANSWER], ["So."]),
+    "two calls": ([ASKED, *looked(), *looked("2"), ANSWER], ["So."]),
+    "instructions": ([{"role": "system", "content": "SEEN rules."}, ASKED, ANSWER], ["So."]),
+    "a state": ({"messages": [ASKED, *looked(), ANSWER], "tools": ["SEEN"]}, ["So."]),
+    "files": ({"messages": [ASKED, *looked(), ANSWER], **REPORT}, ["So.", "REPORT"]),
+    "a structured answer": (
+        {"messages": [ASKED, *looked(), *STRUCTURED], "structured_response": {"height": 330}},
+        ['{"height": 330}'],
+    ),
+    "an executor": (
+        {"input": "Why?", "output": "So.", "intermediate_steps": [[SEARCH, "SEEN"]]},
+        ["So."],
+    ),
+    "messages of the Responses API": (
+        [
+            {"type": "message", "role": "assistant", "content": "SEEN is so."},
+            {"type": "function_call", "call_id": "1", "name": "search", "arguments": "{}"},
+            {"type": "function_call_output", "call_id": "1", "output": "SEEN"},
+            {"type": "message", "role": "assistant", "content": "So."},
+        ],
+        ["So."],
+    ),
+    "a conversation": (
+        [ASKED, *looked(), ANSWER, {"role": "user", "content": "And?"}, *looked("2"), ANSWER],
+        ["Why?", "So.", "And?", "So."],
+    ),
+    "a run": (a_run(1, {"answer": "So."}, child_runs=[RETRIEVED]), ["So."]),
+    "interrupted": (
+        {"messages": [ASKED, *looked()], "__interrupt__": [{"value": "SEEN?", "id": "1"}]},
+        ["There is no reply"],
+    ),
+    "what a tool answers": ([ASKED, *looked()[:1], ANSWERED], ["In Kyiv.", NO_ANSWER]),
+}
+
+
+@for_each("form", WORK)
+@for_each("rubric", ["groundedness", "correctness"])
+def test_the_claims_are_those_of_the_answers_alone_in_any_form_of_an_agents_work(form, rubric):
+    work, said = WORK[form]
+    model = says(named(1), claims=["It is."], expected={"expected_claims": ["It is."]})
+    row = {"input": "Why?", "output": work, "source": "It rains.", "expected": "It is."}
+    row = {name: row[name] for name in row if name != "input" or form != "a conversation"}
+    judge_of(model, rubric=rubric).invoke(row)
+    for prompt in model.prompts if rubric == "correctness" else model.prompts[:1]:
+        shown = re.search("<response-(.*?)>\n(.*)\n</response-\\1>", prompt, re.DOTALL)
+        lines = [line for line in shown[2].splitlines() if not line.startswith("<")]
+        assert lines == said
+        assert "SEEN" not in prompt

@@ -60,8 +60,7 @@ def prompts_in(file: str, method: str) -> dict[str, ChatPromptTemplate]:
     """
     written = packaged(__package__, file)
     words = {**WORDS, **written.get("words", {})}
-    own = {name.upper(): text for name, text in words.items()}
-    names = {**vars(tasks), **globals(), **own}
+    names = {**vars(tasks), **globals(), **{name.upper(): text for name, text in words.items()}}
 
     def whole(text: str) -> str:
         return re.sub(r"\[([A-Z_]+)\]", lambda name: whole(str(names[name[1]])), text)

@@ -468,3 +468,23 @@ def last_turn(record: Sequence[Message]) -> tuple[list[Message], list[Message]]:
     """Part of a record before its last reply, and that reply alone."""
     place = max((n for n, each in enumerate(record) if is_reply(each)), default=len(record) - 1)
     return list(record[:place]), list(record[place : place + 1])
+
+
+# Roles of messages that are not said to the user.
+_ASIDE = ("system", "summary", "tools available")
+
+
+def answers_in(record: Sequence[Message]) -> list[Message]:
+    """The answers in a record: of each turn what follows the last call, or that one's result.
+
+    The user's messages stay, which answers refer to.
+    """
+    said, start = list[Message](), 0
+    for message in (each for each in record if each["role"] not in _ASIDE):
+        role, calls = message["role"], message.get("tool_calls")
+        if role == "user":
+            start = len(said) + 1
+        elif calls or "tool" in (role, *(each["role"] for each in said[start:])):
+            del said[start:]
+        said += [] if calls or role == "how it ended" else [message]
+    return said if any(each["role"] != "user" for each in said) else [_NO_REPLY]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cache
 from statistics import harmonic_mean
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
@@ -91,7 +91,8 @@ class ClaimSteps(replies.RubricSteps):
     async def split(self, state: ClaimState, account: Account) -> Update:
         """Ask for the claims of the response, and of the expected answer."""
         item = self._item(state)
-        texts = "the response"
+        # Users may speak between the answers of a conversation.
+        texts = "the response" if isinstance(item["output"], str) else "the answers in the response"
         if self._compares(item):
             texts += " and, in a list of their own, those of the expected answer"
         variables = {**self._shown(item), "source": "", "texts": texts, "most": MOST_CLAIMS}
@@ -243,25 +244,16 @@ _NOTHING = "states nothing that can be checked"
 def _share(claims: Sequence[Claim], side: ClaimSide, compares: bool) -> replies.CriterionScore:
     """The share of the claims of one side that hold, and which do not."""
     labels = [claim["supported"] for claim in claims if claim["supported"] is not None]
-    share = sum(labels) / len(labels) if labels else None
     basis = "the expected answer" if compares else "the source"
     end = f"supported by {basis}" if side == "response" else "in the response"
     reason = f"The response {_NOTHING}."
     if labels:
+        share = sum(labels) / len(labels)
         wrong = [f"\u201c{c['claim']}\u201d" for c in claims if c["supported"] is False]
         more = [f"and {len(wrong) - MOST_QUOTED} more"] if len(wrong) > MOST_QUOTED else []
         quoted = "; ".join([*wrong[:MOST_QUOTED], *more])
         summary = f"{sum(labels)} of {len(labels)} claims of {_SIDES[side].text} are {end}"
         reason = f"{summary}; not: {quoted}." if wrong else f"{summary}."
-    return {
-        "criterion": _SIDES[side].share,
-        "label": None if share is None else round(share, 4),
-        "best": 1,
-        "score": share,
-        "weight": 1,
-        "holds": None if share is None else share == 1,
-        "required": False,
-        "reason": reason,
-        "confidence": None,
-        "confidence_source": "none",
-    }
+    blank = replies.subscore(criteria.Criterion(name=_SIDES[side].share), None, {})
+    found: Any = {"label": round(share, 4), "score": share, "holds": share == 1} if labels else {}
+    return {**blank, **found, "reason": reason}

@@ -85,11 +85,6 @@ class LabelSteps(replies.RubricSteps):
         criteria = prompts.listed_criteria(self.criteria(items.item_of(state)))
         return {**super().lookup_variables(state), "judgment": f"by\n{criteria}"}
 
-    @property
-    def _asks_each(self) -> bool:
-        """Whether each criterion is asked in a call of its own."""
-        return isinstance(self.options, RubricOptions) and self.options.each
-
     def criteria(self, item: Item) -> tuple[Criterion, ...]:
         """The criteria that an item is judged by."""
         return self.options.rubric_of(item).criteria
@@ -97,7 +92,8 @@ class LabelSteps(replies.RubricSteps):
     async def evaluate(self, state: replies.RubricState, account: Account) -> Update:
         """Ask for the labels by all criteria at once, or by each in a call of its own."""
         criteria = self.criteria(items.item_of(state))
-        parts = [[each] for each in criteria] if self._asks_each else [criteria]
+        are_alone = getattr(self.options, "each", False)
+        parts = [[each] for each in criteria] if are_alone else [criteria]
         found = await gather([self._labelled(part, state, account.part()) for part in parts])
         return self._total(state, [each for part in found for each in part], account)
 
@@ -106,7 +102,8 @@ class LabelSteps(replies.RubricSteps):
     ) -> list[replies.CriterionScore]:
         """The findings of one call by each criterion that can be read."""
         item, subscores = items.item_of(state), list[replies.CriterionScore]()
-        name = criteria[0].name if self._asks_each else str(item.get("id") or "")
+        is_alone = getattr(self.options, "each", False)
+        name = criteria[0].name if is_alone else str(item.get("id") or "")
         variables = self._variables(criteria, item, state)
         reply = await ask(self._question(criteria, item), variables, account, unit=name)
         if reply.data is None:
@@ -165,8 +162,7 @@ class LabelSteps(replies.RubricSteps):
         if not self._is_whole(item):
             verdict = replies.one_verdict(subscores[0], account)
         else:
-            own = self.options.min_valid if isinstance(self.options, RubricOptions) else None
-            least = own or len(criteria) // 2 + 1
+            least = getattr(self.options, "min_valid", None) or len(criteria) // 2 + 1
             verdict = replies.total_verdict(criteria, subscores, least, account)
         return {"verdict": {**verdict, "recalled": recalled}, "subscores": subscores}
 
@@ -180,10 +176,8 @@ class LabelSteps(replies.RubricSteps):
 
     def _question(self, criteria: Sequence[Criterion], item: Item) -> Question:
         explain = self.options.explain
-        labels = {
-            unit: self._names(criterion)
-            for unit, criterion in zip(replies.units_of(criteria), criteria, strict=True)
-        }
+        names = map(self._names, criteria)
+        labels = dict(zip(replies.units_of(criteria), names, strict=True))
         reads: dict[str, Any] = {
             "measure": partial(replies.parts_probabilities, labels=labels),
             "measured_as": "label",
@@ -191,14 +185,12 @@ class LabelSteps(replies.RubricSteps):
             "alternatives": _ALTERNATIVES,
         }
         prompt = self.options.prompt_of(self.criteria(item))
+        parts = {unit: replies.label_shape(names, explain) for unit, names in labels.items()}
         if len(criteria) > 1:
-            parts = {unit: replies.label_shape(names, explain) for unit, names in labels.items()}
-            shape = shape_of("Labels", parts)
-            reads["partial"] = lax_shape(tuple(labels))
-            return self.context.question("evaluate", shape, prompt, **reads)
-        names = self._names(criteria[0])
-        reads["parse"] = partial(replies.parse_label, labels=names)
-        shape = replies.label_shape(names, explain)
+            shape, reads["partial"] = shape_of("Labels", parts), lax_shape(tuple(labels))
+        else:
+            [(unit, shape)] = parts.items()
+            reads["parse"] = partial(replies.parse_label, labels=labels[unit])
         return self.context.question("evaluate", shape, prompt, **reads)
 
     def _names(self, criterion: Criterion) -> tuple[Label, ...]:

@@ -22,8 +22,8 @@ from langchain_judges.methods.rubric.prompts import ANSWER_PROMPTS, CLAIM_PROMPT
 from langchain_judges.options import Owner, Rule
 from langchain_judges.rows import documents, fields, texts
 from langchain_judges.rows.checks import OF_OUTPUT, expected_answers, fields_of, lacking
-from langchain_judges.rows.record import last_turn
-from langchain_judges.verdict import NOTES, Label
+from langchain_judges.rows.record import answers_in, as_messages, last_turn
+from langchain_judges.verdict import Label
 
 # Stands for what a search found, where it found nothing.
 NOTHING_FOUND = "(nothing was found)"
@@ -161,11 +161,9 @@ class LabelOptions(LookupOptions):
         """A row as this judge takes it: what is judged as its output."""
         if self.judges_source and not row.get("rubric"):
             read = fields.plain_row(row)
-            used = (*documents.CONTEXTS, OF_OUTPUT)
-            own = {name: value for name, value in row.items() if name not in used}
-            own |= {name: read[name] for name in ("media", NOTES) if read.get(name)}
+            kept = {n: read[n] for n in read if n not in {*documents.CONTEXTS, OF_OUTPUT}}
             source = read.get("source") or read.get(OF_OUTPUT) or NOTHING_FOUND
-            return {"input": read.get("input"), **own, "output": source}
+            return {"input": None, **kept, "output": source}
         if not self.last_turn:
             return row
         row = fields.plain_row(row)
@@ -173,8 +171,7 @@ class LabelOptions(LookupOptions):
         if isinstance(output, str) or not output:
             return row
         before, last = last_turn(output)
-        asked = [{"role": "user", "content": task}] if isinstance(task, str) else task or []
-        asked = [] if task == texts.CONVERSATION and before else asked
+        asked = [] if task == texts.CONVERSATION and before else as_messages(task)
         return {**row, "input": [*asked, *before], "output": last}
 
     def rubric_of(self, item: Mapping[str, object]) -> rubrics.Rubric:
@@ -335,16 +332,19 @@ class RubricOptions(LabelOptions):
         if isinstance(self.rubric, str):
             rubrics.checked_name(self.rubric)
         check_quorum(self.min_valid, self._most)
-        if self.claims:
-            self._claims_fit()
-        return self
-
-    def _claims_fit(self) -> None:
-        if self.own_rubric and not _can_split(self.own_rubric):
+        if self.claims and self.own_rubric and not _can_split(self.own_rubric):
             raise OptionError(rubrics.REFUSALS["claims"])
         for name in ("abstain", "each", "labels", "memory", "min_valid", "steps"):
-            if getattr(self, name):
+            if self.claims and getattr(self, name):
                 raise OptionError(f"`{name}` does not go with `claims`")
+        return self
+
+    def given(self, row: Mapping[str, Any]) -> Mapping[str, Any]:
+        """A row as this judge takes it: claim by claim only the answers of an agent's work."""
+        row = super().given(row)
+        read = fields.plain_row(row) if self.claims else {}
+        said = read.get("output")
+        return {**read, "output": answers_in(said)} if said and isinstance(said, list) else row
 
     @property
     def prompt_texts(self) -> Mapping[str, ChatPromptTemplate]:
@@ -392,8 +392,13 @@ class RubricOptions(LabelOptions):
             InputError: It does not, so any verdict would be a guess.
         """
         super().check(item)
-        if self.claims:
-            _check_claims(self.rubric_of(item), item)
+        if not self.claims:
+            return
+        rubric = self.rubric_of(item)
+        if not _can_split(rubric):
+            raise InputError("claim by claim only correctness and groundedness are judged")
+        if "expected" in rubric.needs and (number := len(expected_answers(item))) > 1:
+            raise InputError(f"`expected`: claim by claim one answer is compared, saw {number}")
 
     @property
     def _most(self) -> int:
@@ -415,15 +420,3 @@ def _can_split(rubric: rubrics.Rubric) -> bool:
     """Whether a rubric can be judged claim by claim: correctness or groundedness."""
     bases = [BASES.get(need) for need in rubric.needs]
     return len(rubric.criteria) == 1 and rubric.criteria[0].name in bases
-
-
-def _check_claims(rubric: rubrics.Rubric, item: Mapping[str, object]) -> None:
-    """Check that an item can be judged claim by claim.
-
-    Raises:
-        InputError: Its rubric is another one, or it has several expected answers.
-    """
-    if not _can_split(rubric):
-        raise InputError("claim by claim only correctness and groundedness are judged")
-    if "expected" in rubric.needs and (number := len(expected_answers(item))) > 1:
-        raise InputError(f"`expected`: claim by claim one answer is compared, saw {number}")

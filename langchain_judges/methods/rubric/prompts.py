@@ -61,14 +61,10 @@ def criterion_words(criterion: Criterion) -> str:
 
 def listed_criteria(criteria: Sequence[Criterion]) -> str:
     """Several criteria as one prompt lists them."""
-    return "\n\n".join(
-        WORDS["listed"].format(
-            number=number,
-            criterion=declaration.with_name(criterion.name, criterion.description),
-            labels=label_words(criterion),
-        )
-        for number, criterion in enumerate(criteria, 1)
-    )
+    words = WORDS["listed"].format
+    about = [(declaration.with_name(c.name, c.description), label_words(c)) for c in criteria]
+    listed = (words(number=n, criterion=c, labels=own) for n, (c, own) in enumerate(about, 1))
+    return "\n\n".join(listed)
 
 
 def numbered_steps(steps: Sequence[str], note: str) -> str:

@@ -116,9 +116,8 @@ def units_of(criteria: Sequence[Criterion]) -> list[str]:
 
 def distinct_lines(texts: Iterable[str]) -> list[str]:
     """The texts on a line each, the first of those that differ in case alone."""
-    lines = [" ".join(text.split()) for text in texts]
     by_form: dict[str, str] = {}
-    for line in filter(None, lines):
+    for line in filter(None, (" ".join(text.split()) for text in texts)):
         by_form.setdefault(line.casefold(), line)
     return list(by_form.values())
 
@@ -309,9 +308,8 @@ def total_verdict(
             lost = f"the required criterion {open_[0]['criterion']!r} has no label"
         why = verdict.why_not(account.failures, lost)
         return verdict.not_labelled(**account.booked, rationale=why)
-    weights = fsum(criterion.weight for criterion, _ in valid)
     points = fsum(c.weight * (each["score"] or 0.0) for c, each in valid)
-    total = 0.0 if broken else round(points / weights, 4)
+    total = 0.0 if broken else round(points / fsum(c.weight for c, _ in valid), 4)
     confidences = [each["confidence"] for each in broken or [each for _, each in valid]]
     known = [each for each in confidences if each is not None]
     confidence = prod(known) if len(known) == len(confidences) else None
