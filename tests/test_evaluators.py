@@ -27,6 +27,7 @@ from langchain_judges import (
     create_bsm_judge,
     create_relative_judge,
     create_rubric_judge,
+    judge_many,
     load_judge,
 )
 from langchain_judges.errors import InputError, OptionError, RepeatedFailureError
@@ -42,7 +43,7 @@ from langchain_judges.methods.rubric import Criterion
 from langchain_judges.methods.rubric.criteria import ready_names
 from langchain_judges.rows.fields import plain_row
 from langchain_judges.rows.texts import readable
-from langchain_judges.rows.work import work_in
+from langchain_judges.rows.work import outputs_of, work_in
 from langchain_judges.runs.run_state import ALIKE
 from langchain_judges.testing.schema_replies import fitting_reply
 from tests.cases import for_each
@@ -983,6 +984,71 @@ def test_a_run_under_another_name_is_the_call_that_it_may_be_and_others_are_show
     wanted = ["pay", *[name] * (3 - (is_held or has_inner))]
     made = trajectory_evaluator("any", arguments="ignored")(outputs=run, reference_outputs=wanted)
     assert made["score"] == 1, made["comment"]
+
+
+FAILED = {"error": "ValueError('boom')\n\nTraceback (most recent call last):\n  File"}
+RUN_FORMS: list[Any] = [
+    lambda run: run,
+    lambda run: run.model_dump(),
+    lambda run: json.loads(run.model_dump_json()),
+]
+
+
+@for_each("form", RUN_FORMS)
+@for_each("place", [None, "output"])
+@for_each("outputs", [None, {"output": None}])
+def test_a_run_that_failed_without_an_output_is_refused_by_its_error(form, place, outputs):
+    judge = rubric_judge(model=FakeChatModel(replies=fitting_reply), rubric="Is it so?")
+    runs = (form(a_run(outputs, **FAILED)), form(a_run(GOOD)))
+    row, good = ({place: run} if place else run for run in runs)
+    whole, lost = judge_many(judge, [good, row])
+    assert whole["judged"], whole["verdict"]
+    [failure] = lost["verdict"]["failures"]
+    assert failure["detail"] == "the run failed and has no output: ValueError('boom')"
+
+
+@for_each(
+    ("error", "told"),
+    [
+        ("OSError('full')Traceback (most recent call last):\n  File", "OSError('full')"),
+        ("Error: refused\n    at fetch (/app/a.js:1:2)\n    at run", "Error: refused"),
+        ("Traceback (most recent call last):\n  File\nOSError: full", "OSError: full"),
+        ("E()\n  + Exception Group Traceback (most recent call last):\n  | x", "E()"),
+        ("503\nbusy " * 99, ("503\nbusy " * 99).strip()),
+    ],
+)
+def test_of_a_tool_that_failed_the_error_is_shown_without_its_stack(error, told):
+    run = a_run({"answer": "I could not."})
+    fetch = {"name": "fetch", "run_type": "tool", "inputs": {"url": "x"}, "error": error}
+    run.child_runs = [a_run(None).model_copy(update=fetch)]
+    result = plain_row({"output": run})["output"][1]
+    assert (result["role"], result["content"]) == ("tool", told)
+
+
+def test_tries_of_a_call_that_failed_before_it_had_a_result_are_that_call():
+    called = {"role": "assistant", "content": "", "tool_calls": [{**PAY_CALL, "id": "1"}]}
+    result = {"role": "tool", "content": "ok", "tool_call_id": "1"}
+    for tries in range(4):
+        for output in ("ok", ToolMessage("ok", tool_call_id="1")):
+            run = a_run({"messages": [PAID[0], called, result, PAID[-1]]})
+            failed = {**PAY, "outputs": None, "error": "later"}
+            parts = [*[failed] * tries, {**PAY, "outputs": {"output": output}}]
+            run.child_runs = [a_run(None).model_copy(update=each) for each in parts]
+            made = trajectory_evaluator("same")(outputs=run, reference_outputs=["pay"])
+            assert made["score"] == 1, (tries, output, made["comment"])
+
+
+def test_a_step_stands_in_the_turn_of_its_run_where_an_earlier_one_made_the_same_call():
+    turns: list[Any] = []
+    for id in ("1", "2"):
+        called = {"role": "assistant", "content": "", "tool_calls": [{**PAY_CALL, "id": id}]}
+        turns += [PAID[0], called, {"role": "tool", "content": "ok", "tool_call_id": id}, PAID[-1]]
+    run = a_run({"messages": turns})
+    log = {"name": "log", "run_type": "tool", "inputs": {"x": 1}, "outputs": {"output": "noted"}}
+    run.child_runs = [a_run(None).model_copy(update=each) for each in (PAY, log)]
+    work: Any = outputs_of(run)
+    names = [call["name"] for m in work["messages"] for call in m.get("tool_calls", ())]
+    assert names == ["pay", "pay", "log"]
 
 
 def test_a_call_that_no_message_asked_for_is_shown_once_where_its_result_is_a_message():

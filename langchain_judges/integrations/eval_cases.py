@@ -30,7 +30,7 @@ from langchain_judges.rows.data import holds_nothing, plain_data
 from langchain_judges.rows.media import content_in, standard
 from langchain_judges.rows.notes import notes_on
 from langchain_judges.rows.texts import CONVERSATION, NO_TASK, OUTCOMES, Message, Text
-from langchain_judges.rows.work import outputs_of, record_of_run, why_failed, work_in
+from langchain_judges.rows.work import outputs_of, record_of_run, work_in
 from langchain_judges.runs.run_state import Judge
 from langchain_judges.verdict import NOTES, Label, LabelVerdict, Notes, Verdict, comment_of
 
@@ -61,8 +61,8 @@ def pair_for(
 ) -> dict[str, object]:
     """A `Pair` of texts in any form; a source is appended to the task as such."""
     if text := documents.context_in(source):
-        asked = [{"role": "user", "content": task}] if isinstance(task, str) else task
-        task = [*asked, {"role": "source", "content": content_in(source) or text}]
+        own = {"role": "source", "content": content_in(source) or text}
+        task = [*record.as_messages(task), own]
     pair: dict[str, object] = {"input": task, "output_a": a, "output_b": b}
     return fields.plain_row({**pair, "reference": reference} if reference else pair)
 
@@ -133,8 +133,6 @@ class CaseReader:
         Raises:
             InputError: The run failed, and has none.
         """
-        if run.error and holds_nothing(run.outputs):
-            raise errors.InputError(f"the run failed and has no output: {why_failed(run)}")
         work = outputs_of(run, self.places.output)
         return None if work is run.outputs else work
 
@@ -156,8 +154,9 @@ class CaseReader:
 
     def _conversation(self, runs: Sequence[Run]) -> dict[str, object]:
         said = thread_of(runs, self.places)
-        held = (EvaluatedRow(r.inputs, r.outputs, work=outputs_of(r)) for r in runs)
-        source = self._source(*held)
+        work = (None if holds_nothing(run.outputs) else outputs_of(run) for run in runs)
+        held = zip(runs, work, strict=True)
+        source = self._source(*(EvaluatedRow(r.inputs, r.outputs, work=own) for r, own in held))
         task, text = (said, None) if self._judges_source else (CONVERSATION, said)
         item = item_for(self.judge, task, text, source=source)
         for run in runs:

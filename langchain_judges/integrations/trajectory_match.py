@@ -180,19 +180,15 @@ def _compared(
         return True, f"The calls agree ({counts})."
     faults = []
     if missing and order != "subset":
-        faults.append(f"missing: {_written(missing)}")
+        faults.append(f"missing: {', '.join(map(_written, missing))}")
     if surplus and order != "superset":
-        faults.append(f"not in the reference: {_written(surplus)}")
-    return False, "; ".join(faults) or f"another order: {_written(all_made)}"
+        faults.append(f"not in the reference: {', '.join(map(_written, surplus))}")
+    return False, "; ".join(faults) or f"another order: {', '.join(map(_written, all_made))}"
 
 
-def _written(calls: Sequence[texts.ToolCall]) -> str:
-    return ", ".join(
-        call["name"]
-        if call["args"] is _ANY
-        else f"{call['name']}({json.dumps(call['args'], sort_keys=True, default=str)})"
-        for call in calls
-    )
+def _written(call: texts.ToolCall) -> str:
+    args = json.dumps(call["args"], sort_keys=True, default=str)
+    return call["name"] if call["args"] is _ANY else f"{call['name']}({args})"
 
 
 def unmatched(
@@ -207,13 +203,11 @@ def unmatched(
     # Loaded on use, for it loads numpy.
     from scipy.optimize import linear_sum_assignment
 
-    fits = [
-        [one["name"] == other["name"]
-         and (_ANY in (one["args"], other["args"])
-              or agree(one["name"], one["args"], other["args"]))
-         for other in wanted]
-        for one in made
-    ]  # fmt: skip
+    def fit(one: texts.ToolCall, other: texts.ToolCall) -> bool:
+        args = one["args"], other["args"]
+        return one["name"] == other["name"] and (_ANY in args or agree(one["name"], *args))
+
+    fits = [[fit(one, other) for other in wanted] for one in made]
     places = zip(*linear_sum_assignment(fits, maximize=True), strict=True)
     pairs = [(i, j) for i, j in places if fits[i][j]]
     of_made, of_wanted = {i for i, _ in pairs}, {j for _, j in pairs}

@@ -31,6 +31,9 @@ def plain_row(row: Mapping[str, object]) -> dict[str, Any]:
 
     Values that cannot be read are left as they are: a later check reports them by name.
 
+    Raises:
+        InputError: A run of LangSmith failed, and has no output.
+
     >>> plain_row({"input": [("user", "Why?")], "output": {"type": "ai", "content": "So."}})
     {'input': [{'role': 'user', 'content': 'Why?'}], 'output': 'So.'}
     """
@@ -42,8 +45,8 @@ def plain_row(row: Mapping[str, object]) -> dict[str, Any]:
     if done and "output_a" not in copy and records.record_in(work):
         copy = {name: value for name, value in copy.items() if name not in done}
         copy["output"] = work
-    if {"run_type", "output"} <= copy.keys():  # of LangSmith
-        run = records.opened({**copy, "inputs": None, "outputs": copy["output"]})
+    if "run_type" in copy and {"output", "outputs"} & copy.keys():  # of LangSmith
+        run = records.opened({**copy, "inputs": None, "outputs": copy.get("output")})
         copy |= {"output": outputs_of(run), "child_runs": None, "error": None}
     # The output of an example may be a pair; better and worse texts become one.
     names = _SIDES if {*_SIDES} & copy.keys() else _PREFERRED
@@ -146,7 +149,9 @@ def _is_message(value: object) -> bool:
 def _read_or_left(read: Callable[[object], object], value: object) -> object:
     if isinstance(value, str):  # nearly all of them
         return value
-    is_data = isinstance(value, Mapping | BaseModel | bool | int | float) or records.is_run(value)
+    if records.is_run(value):
+        return read(value)  # nothing else can
+    is_data = isinstance(value, Mapping | BaseModel | bool | int | float)
     is_list = isinstance(value, list | tuple) and any(part is not None for part in value)
     with suppress(InputError):
         return read(value) if is_data or is_list or records.record_in(value) else value
@@ -184,8 +189,7 @@ def asked_before(inputs: object, outputs: object, source: lookup.TextSource) -> 
     """
     given = data.plain_data(inputs)
     own = given.get("input", given) if isinstance(given, Mapping) else {}
-    is_command = isinstance(own, Mapping) and own.keys() == records.COMMAND
-    if not is_command or own["resume"] is None:
+    if not isinstance(own, Mapping) or own.keys() != records.COMMAND or own["resume"] is None:
         return []
     record = records.record_in(part_of(outputs, "output", source))
     return record[: max((n for n, m in enumerate(record, 1) if m["role"] == "user"), default=0)]

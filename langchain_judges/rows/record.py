@@ -112,6 +112,8 @@ def record_row(value: Any) -> object:
     A named tuple, a row of a data frame or a database, a data class and a model are rows too.
     """
     value = value._asdict() if hasattr(value, "_asdict") else value
+    if is_run(value):
+        return {"id": str(value.id), "output": value}
     if getattr(value, "ndim", 1) > 1:
         return value  # a table is no row
     return opened(data.plain_data(dict(value) if hasattr(value, "keys") else value))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
@@ -93,7 +94,12 @@ def outputs_of(
 
     They are unchanged if the run did not fail, and no loaded child run did what they do not
     hold. Otherwise they hold the text at a source as messages, and documents that were found.
+
+    Raises:
+        InputError: The run failed, and has no outputs.
     """
+    if run.error and holds_nothing(run.outputs):
+        raise InputError(f"the run failed and has no output: {why_failed(run)}")
     finders = _steps_below(run, {*kinds} - {"tool"})
     found = [each.outputs for each in finders if documents.context_in(each.outputs)]
     steps = [*_steps_below(run, kinds)]
@@ -119,20 +125,25 @@ def _by_place(steps: Sequence[Any], said: Sequence[Message]) -> Mapping[int, lis
 
     A record holds a call with the same id, or where the run says none with the same name and
     arguments, or else one that it may be; agents below the run, and nodes that call tools
-    themselves, have others. One stands after the last call before it that is held, or after
-    the last request.
+    themselves, have others. The last calls are those of the last runs, as a record may begin
+    with turns of other traces. A step stands after the last one before it that is held, or
+    after the last request.
     """
     calls = [(place, each) for place, m in enumerate(said, 1) for each in m.get("tool_calls", ())]
+    calls.reverse()
     results = {m.get("tool_call_id"): m["content"] for m in said if m["role"] == "tool"}
     at = max((n for n, each in enumerate(said, 1) if each["role"] == "user"), default=0)
     new = defaultdict[int, list[Message]](list)
     read = [(step, *_of_step(step)) for step in steps]
     held: dict[int, int] = {}
+    every, by_id = [*calls], sorted(read[::-1], key=lambda each: not each[1]["id"])
     for ends in (None, results):
-        for step, made, done in (each for each in read if id(each[0]) not in held):
-            for one in [c for c in calls if _is_held(c[1], made, done, ends)][:1]:
-                calls.remove(one)
+        for step, made, done in (each for each in by_id if id(each[0]) not in held):
+            # A call may have been tried several times before a try had a result.
+            tried = [*calls, *every] if step.error and ends is None else calls
+            for one in [c for c in tried if _is_held(c[1], made, done, ends)][:1]:
                 held[id(step)] = one[0]
+                calls = [each for each in calls if each is not one]
     for step, made, done in read:
         at = held.get(id(step), at)
         passed_on = map(id, [step, *_steps_below(step, ["tool"])])  # to another tool
@@ -156,14 +167,18 @@ def steps_within(run: Any) -> list[Message]:
     return [message for done in new.values() for message in done]
 
 
+# How a stack of Python begins, and its lines in JavaScript.
+_STACK = re.compile(r"[ +]*(?:Exception Group )?Traceback \(most recent|\n    at ")
+
+
 def _failure(run: Any) -> list[Message]:
     return [ended(f"It failed: {why_failed(run)}")] if run.error else []
 
 
 def why_failed(run: Any) -> str:
     """The error of a run, without the lines of code that it came through."""
-    error = str(run.error)
-    return (error.partition("Traceback (most recent")[0].strip() or error)[:300]
+    error = str(run.error).strip()
+    return _STACK.split(error)[0].strip() or error.rpartition("\n")[2]
 
 
 def record_of_run(run: Any, source: TextSource = None) -> list[Message]:
@@ -199,11 +214,12 @@ def _of_step(step: Any) -> tuple[ToolCall, list[Message]]:
     output = records.opened(plain_data(_only(step.outputs, "output")))
     state = output.get("messages") if isinstance(output, Mapping) else None  # of a command
     told = messages.messages_in(output) or messages.messages_in(state)
-    said: list[Any] = [{"content": output}, *told]
-    made: ToolCall = {"name": step.name, "args": given, "id": said[-1].get("tool_call_id") or ""}
-    item = {"type": "run_call", "call_id": made["id"] or str(step.id), **made}
-    result = {"output": said[-1]["content"], "error": step.error, "status": said[-1].get("status")}
-    return made, [*tool_calls.steps_of_item({**item, **result})]
+    said: Any = [{"content": output}, *told][-1]
+    made: ToolCall = {"name": step.name, "args": given, "id": said.get("tool_call_id") or ""}
+    error = why_failed(step) if step.error else None
+    result = {"output": said["content"], "error": error, "status": said.get("status")}
+    item = {"type": "run_call", "call_id": made["id"] or str(step.id), **made, **result}
+    return made, [*tool_calls.steps_of_item(item)]
 
 
 def _only(value: object, name: str) -> object:
