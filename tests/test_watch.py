@@ -3,7 +3,7 @@
 import signal
 import threading
 import uuid
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from importlib import import_module
@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from langchain_core.tracers.langchain import wait_for_all_tracers
-from langsmith import Client
+from langsmith import Client, traceable
 from langsmith.run_helpers import tracing_context
 from langsmith.utils import LangSmithAPIError, LangSmithError
 from typer.testing import CliRunner
@@ -151,15 +151,36 @@ def test_what_was_posted_before_a_kill_is_posted_again_under_the_same_id(client,
     assert first["id"] == second["id"]
 
 
-def test_judgments_traced_into_the_project_are_not_judged(client, server):
-    production(server, "good")
-    judge = of_method("rubric", rubric="Is it good?")
+@contextmanager
+def traced(server):
+    """Trace into the project what is called, until all of it is there."""
+    client = Client(api_url=server.url, api_key="x", info=server.info)
     with tracing_context(enabled=True, client=client, project_name=PROJECT):
-        for each in (judge, create_jury([judge] * 3)):
-            each.invoke({"input": "Why?", "output": "good"})
+        yield
     wait_for_all_tracers()
     client.flush()
     server.read()
+
+
+def test_the_pieces_of_a_traced_stream_are_judged_as_the_text_that_they_make(client, server):
+    @traceable
+    def app(question):
+        yield from ["It", " is", " slo", "w.\n", "\n- So", "."]
+
+    with traced(server):
+        assert len([*app("Why?")]) == 6
+    model = FakeChatModel(replies=answer)
+    watch_project(client, of_method("rubric", model, rubric="Is it good?"), PROJECT)
+    assert "\nIt is slow.\n\n- So.\n</response-" in model.prompts[0]
+    assert server.feedback[0]["comment"].count("Note") == 0
+
+
+def test_judgments_traced_into_the_project_are_not_judged(client, server):
+    production(server, "good")
+    judge = of_method("rubric", rubric="Is it good?")
+    with traced(server):
+        for each in (judge, create_jury([judge] * 3)):
+            each.invoke({"input": "Why?", "output": "good"})
     assert len(roots(server)) == 3
     watch = watch_project(client, labels(), PROJECT)
     assert (watch.listed, watch.judged, watch.failed) == (1, 1, 0)

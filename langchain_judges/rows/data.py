@@ -225,6 +225,15 @@ def _is_said(block: object) -> bool:
     return is_medium or is_text(block)
 
 
+# The edge of a piece of a stream, which a line or a paragraph does not have.
+_CUT = re.compile(r"\A (?! )|\s\Z")
+
+
+def is_streamed(parts: Sequence[object]) -> bool:
+    """Whether parts are texts, and pieces of the one that a generator yielded."""
+    return all(isinstance(each, str) for each in parts) and any(map(_CUT.search, map(str, parts)))
+
+
 def is_nothing(value: object) -> bool:
     """Whether a value is missing, empty or a blank text; 0 and False are something."""
     # Of what is in a list or an object nothing counts.

@@ -257,7 +257,8 @@ def _is_listed(output: object) -> bool:
     with suppress(InputError):
         part = data.spelt(part_of(output, "output", None))
         if isinstance(part, list | tuple) and len(part) > 1 and not records.record_in(part):
-            return all(isinstance(each, str | int | float) for each in part)
+            are_answers = all(isinstance(each, str | int | float) for each in part)
+            return are_answers and not data.is_streamed(part)
     return False
 
 

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from langchain_judges.errors import InputError
-from langchain_judges.rows import checks, documents, lookup, media, messages, tool_calls
+from langchain_judges.rows import checks, data, documents, lookup, media, messages, tool_calls
 from langchain_judges.rows import record as records
 from langchain_judges.rows.data import as_json, holds_nothing, is_nothing, plain_data, spelt
 from langchain_judges.rows.lookup import Field, TextSource
@@ -75,8 +75,8 @@ def shown_text(value: object, field: Field) -> str:
     elif is_nothing(value):
         raise InputError(f"`{field}`: expected a text or messages, got {as_json(value)}")
     elif isinstance(value, list | tuple) and all(map(messages.is_block, value)) and plain([*value]):
-        is_reply = field.startswith("output") and not any(isinstance(each, str) for each in value)
-        role = "assistant" if is_reply else "system"
+        are_lines = any(isinstance(each, str) for each in value) and not data.is_streamed(value)
+        role = "assistant" if field.startswith("output") and not are_lines else "system"
         text = plain(messages.messages_in({"role": role, "content": [*value]})[0]["content"])
     else:
         if isinstance(value, list | tuple) and any(map(messages.is_spoken, value)):
