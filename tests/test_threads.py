@@ -97,6 +97,23 @@ def test_a_summary_in_place_of_the_history_is_no_turn():
     assert thread_of(runs, USUAL) == talk
 
 
+def test_instructions_that_change_from_turn_to_turn_stand_where_they_changed():
+    turns = [(user(f"q{n}"), [reply(f"a{n}")]) for n in (1, 2, 3)]
+    rules = [{"role": "system", "content": f"It is {hour}."} for hour in (1, 2, 2)]
+    changed = [rules[0], turns[0][0], *turns[0][1], rules[1], turns[1][0], *turns[1][1]]
+
+    def history(before, asked):
+        return messages(rules[len(before) // 2], *before, asked)
+
+    applications: list[Any] = [
+        lambda before, asked, work: messages(*work),
+        lambda before, asked, work: messages(*history(before, asked)["messages"], *work),
+    ]
+    for returned in applications:
+        runs, _ = as_runs(turns, history, returned)
+        assert thread_of(runs, USUAL) == [*changed, turns[2][0], *turns[2][1]]
+
+
 def thread_of_a_graph(*inputs):
     """The runs of one thread of a LangGraph application with a checkpointer."""
 

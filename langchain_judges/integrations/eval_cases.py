@@ -298,12 +298,16 @@ def thread_of(runs: Sequence[Run], places: TextSources) -> list[Message]:
     """The conversation that the runs of one LangSmith thread are, in time.
 
     Where an application or its graph keeps the history, inputs or outputs begin with what was
-    said before: it is not repeated. What was said again is.
+    said before: it is not repeated. What was said again is, and instructions that changed.
     """
     said: list[Message] = []
     for run in sorted(runs, key=lambda each: str(each.start_time)):
         talk = [each for each in said if each["role"] not in OUTCOMES]
         asked, done = turn_of(run, places)
+        if talk:  # instructions may change from turn to turn
+            rules = [each for each in asked if each["role"] == "system"]
+            said += [m for m in rules if not any(record.says_same(m, each) for each in talk)]
+            asked = [each for each in asked if each not in rules]
         asked = asked[_number_told(asked[:-1], talk) :]
         found = record.places_in(done, asked)
         if talk and any(each["role"] == "user" for each in done):
