@@ -380,7 +380,8 @@ def _passes(run: dict[str, Any], filter: str) -> bool:
     """Whether a run passes the conditions of a filter on its trace and on its type."""
     traces, kinds = re.search(r"in\(trace_id, (\[.*?\])\)", filter), _KIND.findall(filter)
     is_of = not traces or str(run["trace_id"]) in json.loads(traces[1])
-    return is_of and (not kinds or run["run_type"] in kinds)
+    is_error = "neq(error, null)" in filter and bool(run.get("error"))
+    return is_of and (not kinds or run["run_type"] in kinds or is_error)
 
 
 _KIND = re.compile(r'eq\(run_type, "(\w+)"\)')

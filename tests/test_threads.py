@@ -140,7 +140,8 @@ def test_a_thread_of_a_graph_with_a_checkpointer_has_each_turn_once():
     assert [(each["role"], each["content"]) for each in record] == [
         *[("user", "Hello"), ("assistant", "You said Hello")] * 2,
         *[("user", "Fail"), ("how it ended", "It failed: ValueError('boom')")],
-        *[("user", "Delete"), ("user", "yes"), ("assistant", "Deleted: yes")],
+        *[("user", "Delete"), ("how it ended", "It was interrupted and waits: 'Sure?'")],
+        *[("user", "yes"), ("assistant", "Deleted: yes")],
     ]
 
 

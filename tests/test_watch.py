@@ -11,7 +11,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.tracers.langchain import wait_for_all_tracers
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.types import Command, interrupt
 from langsmith import Client, traceable
 from langsmith.run_helpers import tracing_context
 from langsmith.utils import LangSmithAPIError, LangSmithError
@@ -173,6 +177,25 @@ def test_the_pieces_of_a_traced_stream_are_judged_as_the_text_that_they_make(cli
     watch_project(client, of_method("rubric", model, rubric="Is it good?"), PROJECT)
     assert "\nIt is slow.\n\n- So.\n</response-" in model.prompts[0]
     assert server.feedback[0]["comment"].count("Note") == 0
+
+
+def respond(state):
+    return {"messages": [AIMessage(f"Paid: {interrupt('Shall I pay?')}")]}
+
+
+@pytest.mark.parametrize("threads", [False, True])
+def test_a_traced_run_that_waits_for_a_person_is_judged_as_one(client, server, threads):
+    graph: Any = StateGraph(MessagesState).add_node(respond).add_edge(START, "respond")
+    app, thread = graph.compile(checkpointer=InMemorySaver()), {"thread_id": "1"}
+    model = FakeChatModel(replies=answer)
+    judge, told = of_method("rubric", model, rubric="Is it good?", name="good"), []
+    asked: list[Any] = [{"messages": [HumanMessage("Pay.")]}, Command(resume="yes")]
+    for given in asked:
+        with traced(server):
+            app.invoke(given, {"configurable": thread, "metadata": thread})
+        watch_project(client, judge, PROJECT, threads=threads)
+        told += ["It was interrupted and waits: 'Shall I pay?'" in model.prompts[-1]]
+    assert (len(model.prompts), told) == (2, [True, threads])
 
 
 def test_judgments_traced_into_the_project_are_not_judged(client, server):

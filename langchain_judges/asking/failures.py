@@ -378,8 +378,7 @@ def is_bug(exc: Exception) -> bool:
 @cache
 def is_installed(module: str) -> bool:
     """Whether a module is of a library, and not of the user's own program."""
-    package = sys.modules.get(module.partition(".")[0])
-    file = Path(getattr(package, "__file__", None) or "/")
+    file = Path(getattr(sys.modules.get(module.partition(".")[0]), "__file__", None) or "/")
     # A virtual environment may also see the packages of another Python, by a path of its own.
     in_packages = not {"site-packages", "dist-packages"}.isdisjoint(file.parts)
     paths = map(sysconfig.get_path, ("stdlib", "purelib"))

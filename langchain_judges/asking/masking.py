@@ -90,13 +90,11 @@ def _class_of(kind: type[BaseChatModel], secrets: Secrets) -> type[BaseChatModel
     class Masked(kind):  # type: ignore[misc, valid-type] # a class known at run time alone
         def _generate(self, *args: Any, **settings: Any) -> ChatResult:
             with _masked_errors(secrets):
-                result = super()._generate(*args, **settings)
-            return _masked_result(result, secrets)
+                return _masked_result(super()._generate(*args, **settings), secrets)
 
         async def _agenerate(self, *args: Any, **settings: Any) -> ChatResult:
             with _masked_errors(secrets):
-                result = await super()._agenerate(*args, **settings)
-            return _masked_result(result, secrets)
+                return _masked_result(await super()._agenerate(*args, **settings), secrets)
 
         def to_json(self) -> Any:
             return _masked(super().to_json(), secrets)

@@ -146,8 +146,7 @@ def _columns(given: Iterable[Sequence[Graded]]) -> tuple[dict[str, _Column], set
             own = columns.setdefault(key, {})
             own[run] = own.get(run, judge) if people else judge
         if people:
-            name = f"{key}.people" if key in judges else key
-            columns.setdefault(name, {})[run] = people
+            columns.setdefault(f"{key}.people" if key in judges else key, {})[run] = people
     for own in columns.values():
         alone = {run: each for run, each in own.items() if each.label is None}
         # Of scores beyond 0 to 1 each is a label.

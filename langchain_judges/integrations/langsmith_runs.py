@@ -40,9 +40,8 @@ THREAD = "judged_thread"
 # What LangSmith calls parts of runs, and places in a queue.
 LANGSMITH_NAMES: Mapping[str, Any] = packaged(__package__, "names.yaml")
 _PAGE = 100
-# Traces whose steps are asked for in one request, and what of them is asked for.
+# Traces whose steps are asked for in one request.
 _TRACES = 50
-_STEPS = 'and(in(trace_id, {traces}), or(eq(run_type, "tool"), eq(run_type, "retriever")))'
 # LangSmith looks back a day at most, unless it is told a time before the first run.
 _A_DAY = timedelta(days=1)
 
@@ -198,7 +197,7 @@ def runs_of(client: Client, project: object, since: datetime, **which: Any) -> l
 
 
 def load_steps(client: Client, runs: Sequence[Run]) -> None:
-    """Load what tools and retrievers did within runs, as a running `evaluate` has it.
+    """Load what tools and retrievers did within runs, and what failed or was interrupted there.
 
     Args:
         client: LangSmith's client, of a server from version 0.18.
@@ -209,8 +208,9 @@ def load_steps(client: Client, runs: Sequence[Run]) -> None:
     """
     for project, part in _parts(runs, "session_id", _TRACES):
         traces = json.dumps(sorted({str(run.trace_id) for run in part}))
-        which = {"filter": _STEPS.format(traces=traces), "selects": [*LANGSMITH_NAMES["step"]]}
-        found = runs_of(client, project, _day_before(part), **which)
+        which = LANGSMITH_NAMES["steps"].format(traces=traces)
+        selects = [*LANGSMITH_NAMES["step"]]
+        found = runs_of(client, project, _day_before(part), filter=which, selects=selects)
         for run in part:
             _hold(run, sorted(found, key=lambda step: step.dotted_order))
 

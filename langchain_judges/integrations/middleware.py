@@ -324,9 +324,8 @@ class JudgeMiddleware(agents.AgentMiddleware[Any, Any, Any]):
     def before_agent(self, state: JudgedState, runtime: Runtime[Any]) -> Update:
         """Clear the judged answers of an earlier run on the same thread."""
         last = state["messages"][-1].id if state["messages"] else None
-        files = _files_in(state, "files")
         new: Update = {"judged": [], "answers": [], "seen": [], "written": []}
-        return {**new, "begun": last, "files_before": files}
+        return {**new, "begun": last, "files_before": _files_in(state, "files")}
 
     @agents.hook_config(can_jump_to=["model"])
     def after_agent(self, state: JudgedState, runtime: Runtime[Any]) -> Update | None:

@@ -223,9 +223,8 @@ def lacking(item: Mapping[str, object], needs: Iterable[Need]) -> str:
     >>> lacking({"input": "Pay it.", "output": "Paid."}, ["calls"]).partition("; ")[0]
     'there are no tool calls in the output'
     """
-    task = turns_of(item.get("input"), "user")
     work = turns_of(item.get("output"), "assistant")
-    said = [each["role"] for each in (*task, *work)]
+    said = [each["role"] for each in (*turns_of(item.get("input"), "user"), *work)]
     also = {"expected": "expected", "source": OF_OUTPUT}
     there = {name for name, other in also.items() if item.get(name) or item.get(other)}
     media = media_in([item.get(name) for name in (*READ, "media")])
@@ -324,10 +323,8 @@ def check_item(item: Any) -> None:
     if item.get("source"):
         check_text(item["source"], "source")
     expected = item.get("expected")
-    if expected is None:
-        return
-    answers = expected if isinstance(expected, list) else [expected]
-    if not answers or not all(isinstance(answer, str) for answer in answers):
+    answers = expected if isinstance(expected, list) else [expected] * (expected is not None)
+    if expected == [] or not all(isinstance(answer, str) for answer in answers):
         raise InputError(f"`expected` must be a text or a list of texts, got {expected!r}")
     for answer in answers:
         check_text(answer, "expected")

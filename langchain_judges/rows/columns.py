@@ -216,9 +216,7 @@ def _joined(cells: Sequence[object]) -> object:
             parts[place] = find(part, "input", None, named=True)
     if not any(map(records.record_in, parts)):
         return "\n".join(map(text_in, parts)) if len(parts) > 1 else next(iter(parts), None)
-    said = (
-        records.record_in(part) or [{"role": "user", "content": text_in(part)}] for part in parts
-    )
+    said = (records.record_in(part) or records.as_messages(text_in(part)) for part in parts)
     return [message for each in said for message in each]
 
 

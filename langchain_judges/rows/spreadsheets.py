@@ -86,8 +86,7 @@ def delimited(path: Path, encoding: str | None, separator: str) -> Iterator[dict
         text.seek(0)
         is_told = head.startswith("sep=")  # in a line of Excel's
         separator = head[4] if is_told else _separator(head, separator)
-        lines = itertools.islice(text, int(is_told), None)
-        rows = _closed(path, lines, separator, 1 + is_told)
+        rows = _closed(path, itertools.islice(text, int(is_told), None), separator, 1 + is_told)
         yield from _data_records(path, _records(path, rows))
 
 

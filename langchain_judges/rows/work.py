@@ -102,22 +102,24 @@ def outputs_of(
         raise InputError(f"the run failed and has no output: {why_failed(run)}")
     finders = _steps_below(run, {*kinds} - {"tool"})
     found = [each.outputs for each in finders if documents.context_in(each.outputs)]
-    steps = [*_steps_below(run, kinds)]
-    if not (steps or found or run.error) or holds_nothing(run.outputs):
+    steps, waits = [*_steps_below(run, kinds)], dict.fromkeys(_waits_for(run))
+    if not (steps or found or run.error or waits) or holds_nothing(run.outputs):
         return run.outputs
     try:
         said = _said(work_in(run.outputs, source))
     except InputError:  # reported by whoever reads the outputs
         return run.outputs
-    new = _by_place(steps, said)
-    if not (new or found or run.error):
-        return run.outputs
+    new, end = _by_place(steps, said), _failure(run)
     held = run.outputs if isinstance(run.outputs, Mapping) else {}
+    if waits and not (end or "__interrupt__" in held or records.is_reply(said[-1])):
+        end = [ended(f"It was interrupted and waits: {'; '.join(waits)}")]
+    if not (new or found or end):
+        return run.outputs
     kept = {name: held[name] for name in lookup.USUAL["context"] if name in held}
     if found and documents.context_of(kept) is None:
         kept["documents"] = found
     done = [m for n in range(len(said) + 1) for m in (*new[n], *said[n : n + 1])]
-    return {**kept, "messages": [*done, *_failure(run)]}
+    return {**kept, "messages": [*done, *end]}
 
 
 def _by_place(steps: Sequence[Any], said: Sequence[Message]) -> Mapping[int, list[Message]]:
@@ -169,6 +171,16 @@ def steps_within(run: Any) -> list[Message]:
 
 # How a stack of Python begins, and its lines in JavaScript.
 _STACK = re.compile(r"[ +]*(?:Exception Group )?Traceback \(most recent|\n    at ")
+
+
+# What a graph was interrupted for, in the error of the runs that this ended.
+_INTERRUPT = re.compile(r"\bInterrupt\(value=(.*?), id='", re.DOTALL)
+
+
+def _waits_for(run: Any) -> Iterator[str]:
+    """Yield what graphs below a run were interrupted for."""
+    for each in run.child_runs or ():
+        yield from (*_INTERRUPT.findall(str(each.error)), *_waits_for(each))
 
 
 def _failure(run: Any) -> list[Message]:
