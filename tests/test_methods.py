@@ -1,6 +1,7 @@
 """What every method keeps, and a judge as a node of a graph."""
 
 import copy
+import json
 import pickle  # noqa: TID251 - as Ray and joblib send a judge
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,7 @@ from langchain_judges import (
     create_bsm_judge,
     create_direct_judge,
     create_rubric_judge,
+    judge_many,
 )
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.bsm.options import BSM
@@ -23,6 +25,7 @@ from langchain_judges.testing import check_method, fitting_reply
 from tests import judges
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
+from tests.loopback import Handler, listening
 
 PAIR = {"input": "Why is the sky blue?", "output_a": "Rayleigh.", "output_b": "It is."}
 
@@ -50,6 +53,47 @@ def test_the_graph_of_a_server_says_what_is_lacking_and_is_a_judge_when_told():
         as_evaluator(there)
     told = there.with_config(metadata={"takes": "pair"})
     assert as_evaluator(told).reader.kind == "pair"
+
+
+class Graphs(Handler):
+    """LangGraph's server, whose graphs fail with the class that the row names."""
+
+    def do_POST(self):
+        asked = json.loads(self.rfile.read(int(self.headers["content-length"])))["input"]
+        told = {"error": asked["output"], "message": "An internal error occurred"}
+        event, data = ("error", told)
+        if asked["output"] == "good":
+            event, data = "values", {"verdict": {"label": 1}}
+        self.send_response(200)
+        self.send_header("content-type", "text/event-stream")
+        self.end_headers()
+        self.wfile.write(f"event: {event}\ndata: {json.dumps(data)}\n\n".encode())
+
+
+FAILURES_THERE = {
+    "LackingError": "lacking",
+    "InputError": "invalid_input",
+    "OverBudget": "over_budget",
+    "ValueError": "provider_error",
+    "OptionError": "provider_error",
+}
+
+
+@for_each("path", ["rows", "evaluator"])
+def test_an_error_on_a_server_costs_its_row_alone(path):
+    texts = ["good", *FAILURES_THERE, "good"]
+    with listening(Graphs) as server:
+        there = RemoteGraph("rubric", url=f"http://127.0.0.1:{server.server_port}")
+        judge: Any = there.with_config(metadata={"takes": "item"})
+        if path == "rows":
+            rows = [{"input": "q", "output": text} for text in texts]
+            told = [each["verdict"] for each in judge_many(judge, rows)]
+        else:
+            evaluate = as_evaluator(judge)
+            told = [evaluate(inputs="q", outputs=text)["metadata"] for text in texts]
+    assert [each["label"] for each in told] == [1, *[None] * len(FAILURES_THERE), 1]
+    reasons = [each["failures"][0]["reason"] for each in told[1:-1]]
+    assert reasons == [*FAILURES_THERE.values()]
 
 
 def test_a_replaced_prompt_must_belong_to_a_step():

@@ -440,7 +440,10 @@ async def outcome_or_refusal(
     """
     try:
         return await judge_case(judge, read(), **config)
-    except (errors.InputError, errors.OverBudget) as exc:
+    except Exception as exc:  # whatever a judge raises
+        is_spent = isinstance(exc, errors.OverBudget)
+        if not is_spent and (failures.ends_the_run(exc) or failures.is_bug(exc)):
+            raise
         return {"verdict": error_verdict(judge, exc), "refused": isinstance(exc, errors.InputError)}
 
 
@@ -469,7 +472,7 @@ def reasons_of(outcome: JudgmentResult) -> str:
     return "\n".join([said, *lines])
 
 
-def error_verdict(judge: Judge, exc: errors.JudgeError) -> CaseVerdict:
+def error_verdict(judge: Judge, exc: Exception) -> CaseVerdict:
     """The verdict of a row that failed before it was judged."""
     without = verdicts.WITHOUT_ANSWER[describe.kind_of(judge)]
     verdict: CaseVerdict = without([failures.failure_of(exc, "judge")], verdicts.no_usage())

@@ -161,11 +161,6 @@ def table_text(report: Measured) -> str:
     return from_template("report.txt", report=report)
 
 
-def _reasons(report: Measured) -> list[str]:
-    """Each answer in sentences; what was not measured is in the table."""
-    return [use.sentence for use in report.uses.values() if use.word != "not measured"]
-
-
 def head_text(report: Measured) -> str:
     """The limits, and a guide to the table, as lines of a terminal."""
     limits = [f"  {title}: {limit}" for title, limit in report.limits.items()]
@@ -410,7 +405,6 @@ def _templates() -> Environment:
         plain=lambda text: str(text).encode("utf-8", "replace").decode(),  # UTF-8 carries it
         overview=overview,
         next_step=next_step,
-        reasons=_reasons,
         mistakes=single_verdicts.mistakes_text,
     )
     environment.tests["undefined_number"] = lambda number: math.isnan(number.result)

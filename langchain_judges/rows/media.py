@@ -125,18 +125,14 @@ def with_media(text: str, holder: object) -> str | list[str | dict[str, Any]]:
     Returns:
         The text itself if none of its marks has a block.
     """
-    if not MEDIA_MARK.search(text):
-        return text
-    blocks = {mark_of(block): block for block in media_in(holder)}
+    blocks = {mark_of(b): b for b in media_in(holder)} if MEDIA_MARK.search(text) else {}
     content: list[str | dict[str, Any]] = []
     start = 0
     for mark in MEDIA_MARK.finditer(text):
         if mark[0] in blocks:
             content += [_text_block(text[start : mark.end()]), standard(blocks[mark[0]])]
             start = mark.end()
-    if not content:
-        return text
-    return [part for part in [*content, _text_block(text[start:])] if part]
+    return [part for part in [*content, _text_block(text[start:])] if part] if content else text
 
 
 def _text_block(text: str) -> dict[str, Any]:
