@@ -154,6 +154,17 @@ def test_criteria_are_given_in_many_forms(rubric, names):
     assert [each["name"] for each in marks(judge)["criteria"]["criteria"]] == names
 
 
+@for_each("labels", [(0, 0.5, 1), (0.0, 0.5, 1.0)])
+@for_each("form", [str, float, lambda label: f"{label:.2f}", lambda label: f" {label} "])
+def test_a_label_that_is_a_number_counts_in_any_form_of_it(labels, form):
+    for label in labels:
+        reply = json.dumps({"explanation": "", "label": form(label)})
+        model = FakeChatModel(replies=[reply])
+        judge = create_rubric_judge(model, rubric="Is it polite?", labels=labels)
+        assert judge.invoke(ITEM)["verdict"]["label"] == label
+        assert len(model.prompts) == 1
+
+
 @for_each("wrong", [{"weight": "much"}, {"scale": "1-5"}, {"labels": [1]}, {"lables": [0, 1]}])
 @for_each(
     "form", [lambda own: {"T": own}, lambda own: [{"T": own}], lambda own: [{"name": "T"} | own]]

@@ -104,10 +104,15 @@ def test_criteria_of_the_caller_are_asked_unchanged_in_any_language():
         assert ends == [criterion] * 2
 
 
-@for_each("asks_right", [True, False])
-def test_a_planned_criterion_gets_the_rule_of_what_is_right_where_the_plan_says_so(asks_right):
+@for_each(
+    ("said", "asks_right"),
+    [("yes", True), ("Yes.", True), (True, True), ("no", False), (False, False), (None, False)],
+)
+def test_a_planned_criterion_gets_the_rule_of_what_is_right_where_the_plan_says_so(
+    said, asks_right
+):
     def plan(name):
-        line = {"name": name, "description": "d", "asks_right": "yes" if asks_right else "no"}
+        line = {"name": name, "description": "d", "asks_right": said}
         return lambda p: {"criteria": [line]} if "You plan how" in p else fitting_reply(p)
 
     for name in ("Correctness", "Richtigkeit", "正しさ"):

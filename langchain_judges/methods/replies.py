@@ -53,10 +53,15 @@ class PlannedCriterion(BaseModel):
     description: str
 
 
+def _yes_or_no(value: object) -> object:
+    word = str(value).strip(" .").lower()
+    return {"true": "yes", "false": "no", "none": "no"}.get(word, word)
+
+
 class MarkedCriterion(PlannedCriterion):
     """A criterion as a model writes it, and whether it asks what is right or true."""
 
-    asks_right: Literal["yes", "no"] = "no"
+    asks_right: Annotated[Literal["yes", "no"], BeforeValidator(_yes_or_no)] = "no"
 
 
 # A criterion as callers write it: a name, `"name: description"`, or both by key.

@@ -51,7 +51,7 @@ def read_labels(labels: object) -> tuple[Label, ...] | dict[Label, str]:
         if not all(isinstance(each, str | None) for each in labels.values()):
             raise OptionError(f"`labels` must be {_LABELS}, in words, got {labels!r}")
         meanings = [(each or "").strip() for each in labels.values()]
-        return dict(zip(read_labels(_as_numbers([*labels])), meanings, strict=True))
+        return dict(zip(read_labels(as_numbers([*labels])), meanings, strict=True))
     each = tuple(labels) if isinstance(labels, list | tuple) else ()
     if all(isinstance(one, int | float) and not isinstance(one, bool) for one in each):
         fits = [*each] in (sorted(each), sorted(each, reverse=True))
@@ -63,10 +63,11 @@ def read_labels(labels: object) -> tuple[Label, ...] | dict[Label, str]:
     return each
 
 
-def _as_numbers(names: Sequence[Any]) -> Sequence[Any]:
+def as_numbers(names: Sequence[Any]) -> Sequence[Any]:
+    """Names as the numbers that all of them spell, whole ones without a point; else the names."""
     try:
         numbers = [float(name) for name in names]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return names
     return [int(number) if number.is_integer() else number for number in numbers]
 
@@ -85,7 +86,7 @@ def oriented(values: Mapping[str, Any], whose: str) -> dict[str, Any]:
     """
     labels, best = values.get("labels") or values.get("scale"), values.get("best")
     if isinstance(labels, Mapping):  # of a JSON object, whose keys are texts
-        labels = dict(zip(_as_numbers([*labels]), labels.values(), strict=True))
+        labels = dict(zip(as_numbers([*labels]), labels.values(), strict=True))
     names = list(labels) if isinstance(labels, list | tuple | Mapping) else []
     ends = names[:1] + names[-1:]
     if best is not None and best not in ends and (names or whose == JUDGE):
@@ -102,7 +103,7 @@ def oriented(values: Mapping[str, Any], whose: str) -> dict[str, Any]:
 
 
 def _rises(names: Sequence[Any]) -> bool:
-    numbers = [name for name in _as_numbers(names) if isinstance(name, int | float)]
+    numbers = [name for name in as_numbers(names) if isinstance(name, int | float)]
     return len(numbers) == len(names) and numbers == sorted(numbers)
 
 
@@ -162,7 +163,7 @@ class Criterion(Options):
             return values
         values = oriented(values, f"{values.get('name')!r}")
         if isinstance(anchors := values.get("anchors"), Mapping):
-            numbers = _as_numbers(list(anchors))
+            numbers = as_numbers(list(anchors))
             values = {**values, "anchors": dict(zip(numbers, anchors.values(), strict=True))}
         return values
 

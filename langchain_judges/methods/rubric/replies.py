@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from math import fsum, prod
 from typing import Annotated, Any, Literal
@@ -19,7 +19,7 @@ from langchain_judges.asking.effects import Update
 from langchain_judges.asking.question import Account
 from langchain_judges.methods.items import ItemState, ItemSteps, label_verdict
 from langchain_judges.methods.lookups import LookupState
-from langchain_judges.methods.rubric.criteria import Criterion, Explain
+from langchain_judges.methods.rubric.criteria import Criterion, Explain, as_numbers
 from langchain_judges.methods.rubric.options import LabelOptions
 from langchain_judges.verdict import ConfidenceSource, Item, Label, LabelVerdict, Notes
 
@@ -84,20 +84,19 @@ class RubricSteps(ItemSteps):
 def label_shape(labels: Sequence[Label], explain: Explain) -> type[BaseModel]:
     """The shape of a reply: one of the labels as a text, and the reason.
 
-    A label that is itself a number may be written as one.
+    A label that is itself a number may be written as one, in any form of it.
     """
-    numbers = (repr(label) for label in labels if isinstance(label, int | float))
-    return _label_shape(tuple(map(str, labels)), frozenset(numbers), explain)
+    return _label_shape(tuple(map(str, labels)), not isinstance(labels[0], str), explain)
 
 
 # Every reply to one judge has the same shape, and pydantic takes a millisecond to build it.
 @lru_cache(256)
-def _label_shape(
-    names: tuple[str, ...], numbers: Collection[str], explain: Explain
-) -> type[BaseModel]:
+def _label_shape(names: tuple[str, ...], are_numbers: bool, explain: Explain) -> type[BaseModel]:
+    by_number = dict(zip(as_numbers(names), names, strict=True)) if are_numbers else {}
+
     def as_name(value: object) -> object:
-        if isinstance(value, int | float) and repr(value) in numbers:
-            return repr(value)
+        if by_number and type(value) in {str, int, float}:
+            return by_number.get(as_numbers([value])[0], value)
         if not isinstance(value, str) or value in names:
             return value
         fitting = [name for name in names if name.casefold() == value.strip().casefold()]
