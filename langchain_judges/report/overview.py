@@ -80,11 +80,8 @@ class Measured:
         several = len(self.sample.by_system) > 1
         ranges = {name: part.scale.text for name, part in self.sample.parts.items()}
         limits = self.policy.limits(ranges, systems=several)
-        return {
-            answer.title: limits[use]
-            for use, answer in self.uses.items()
-            if answer.word != "not measured"
-        }
+        asked = [each for each in self.uses.values() if each.word != "not measured"]
+        return {answer.title: limits[answer.use] for answer in asked}
 
     @property
     def legend(self) -> str:

@@ -72,13 +72,10 @@ class WrittenReport(ABC):
         said += [("comparison", each.sentence) for each in contests]
         numbers, book = self._numbers(), Book()
         book.add("answers", ("judge", "answer"), lambda: said)
-        cells = [
-            [
-                Percent(cell) if isinstance(cell, float) and row["unit"] != "number" else cell
-                for cell in map(sheets.rounded_cell, row.values())
-            ]
-            for row in numbers
-        ]
+        cells = []
+        for row in numbers:
+            own, is_share = map(sheets.rounded_cell, row.values()), row["unit"] != "number"
+            cells.append([Percent(v) if is_share and isinstance(v, float) else v for v in own])
         book.add("numbers", list(numbers[0]), lambda: cells)
         book.save(Path(path))
 

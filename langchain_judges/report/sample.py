@@ -354,15 +354,10 @@ class Sample:
         if all(used) and not self.unread:
             return f"{'all ' if len(used) > 1 else ''}{rows}{wrong}"
         reasons = Counter({"unusable": self.unread} if self.unread else {})
-        reasons.update(
-            "without a label"
-            if not own
-            else "not judged"
-            if answer is None
-            else "without what it takes"
-            for own, answer, there in zip(self.choices, self.answers, used, strict=True)
-            if not there
-        )
+        for own, answer, there in zip(self.choices, self.answers, used, strict=True):
+            if not there:
+                why = "not judged" if answer is None else "without what it takes"
+                reasons[why if own else "without a label"] += 1
         out = ", ".join(f"{count:,} {why}" for why, count in reasons.items())
         return f"{sum(used):,} of {rows}{wrong}; left out: {out}"
 
