@@ -83,9 +83,10 @@ LINES: dict[str, tuple[tuple[str, Any, list[str]], tuple[str, str, Any] | None]]
 OF_AGENT = "`JudgeMiddleware(…, system=True)`"
 
 
-def judge_and_model(rubric):
+def judge_and_model(rubric, **options):
     model = FakeChatModel(replies=fitting_reply)
-    return create_rubric_judge(model, **({"rubric": rubric} if rubric else {})), model
+    own = {"rubric": rubric} if rubric else {}
+    return create_rubric_judge(model, **own, **options), model
 
 
 def test_each_line_of_the_page_is_tried():
@@ -126,6 +127,64 @@ def test_an_agents_instructions_are_shown_or_their_lack_is_said(prompt):
         prompt
     )
     assert ("no system message" in verdict["rationale"]) == (prompt is None)
+
+
+PERSONA = "Be a pirate."
+IN_CHAT = [{"role": "user", "content": TASK}]
+# Requests as clients of providers send them, and as their runs are traced.
+REQUESTS = {
+    "Responses": {"model": "m", "input": TASK, "instructions": PERSONA},
+    "Responses, items": {
+        "model": "m",
+        "input": [{"type": "message", "role": "user", "content": TASK}],
+        "instructions": PERSONA,
+    },
+    "Anthropic": {"model": "m", "max_tokens": 9, "messages": IN_CHAT, "system": PERSONA},
+    "Anthropic, blocks": {
+        "model": "m",
+        "messages": IN_CHAT,
+        "system": [{"type": "text", "text": PERSONA}],
+    },
+    "Converse": {
+        "modelId": "m",
+        "messages": [{"role": "user", "content": [{"text": TASK}]}],
+        "system": [{"text": PERSONA}],
+    },
+    "Gemini": {
+        "contents": [{"role": "user", "parts": [{"text": TASK}]}],
+        "systemInstruction": {"parts": [{"text": PERSONA}]},
+    },
+    "Gemini, client": {"model": "m", "contents": TASK, "config": {"system_instruction": PERSONA}},
+    "Gemini, traced": {
+        "model": "m",
+        "messages": IN_CHAT,
+        "config": {"system_instruction": PERSONA, "temperature": 0},
+    },
+}
+
+
+@for_each("client", REQUESTS)
+@for_each("path", ["row", "evaluator"])
+def test_what_a_model_is_told_beside_the_messages_of_a_request_is_shown_first(client, path):
+    judge, model = judge_and_model("In its role?", needs=("instructions",))
+    if path == "row":
+        verdict = judge.invoke({"input": REQUESTS[client], "output": "Arr."})["verdict"]
+        assert verdict["failures"] == []
+    else:
+        as_evaluator(judge)(inputs=REQUESTS[client], outputs={"answer": "Arr."})
+    [prompt] = map(unfenced, model.prompts)
+    assert prompt.index(f"[system]\n{PERSONA}") < prompt.index(TASK)
+    assert (prompt.count(PERSONA), prompt.count(TASK)) == (1, 1)
+
+
+@for_each(
+    "inputs",
+    [{"question": TASK, "system": PERSONA}, {"messages": IN_CHAT, "instructions": PERSONA}],
+)
+def test_what_no_model_is_asked_with_is_no_system_message(inputs):
+    judge, model = judge_and_model("Good?")
+    judge.invoke({"input": inputs, "output": "Arr."})
+    assert "[system]" not in unfenced(model.prompts[0])
 
 
 def test_data_and_assertions_of_an_example_are_said_and_have_feedback_of_their_own():

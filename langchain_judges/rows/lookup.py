@@ -26,7 +26,7 @@ TextSource = Annotated[str | Callable[[Any], object] | None, Rule("a key, a path
 Field = Literal["input", "output", "reference", "context", "rubric"]
 # Usual keys of data, the first of which is read: those of columns, then others.
 USUAL: dict[Field, tuple[str, ...]] = {
-    "input": ("input", *checks.NAMES["input"], "document", "text", "content"),
+    "input": ("input", *checks.NAMES["input"], "document", "text", "content", "contents"),
     **{"output": records.ANSWER_KEYS, "context": CONTEXTS, "rubric": ()},
     "reference": tuple(checks.KNOWN_NAMES["references"]),
 }

@@ -130,6 +130,7 @@ def opened(value: object) -> object:
     """
     if isinstance(value, BaseModel) and not (isinstance(value, Serializable) or is_run(value)):
         value = data.dump_of(value)
+    value = _with_instructions(value) if isinstance(value, Mapping) else value
     fields = value if isinstance(value, Mapping) else {}
     if {"run_type", "inputs", "outputs"} <= fields.keys():
         return as_object(value)
@@ -147,6 +148,26 @@ def opened(value: object) -> object:
         return state
     shown = state if isinstance(state, Mapping) else {"output": state}
     return {**shown, "__interrupt__": waiting}
+
+
+# Where a request to a model has its messages, and what the model is told beside them.
+_REQUESTS: dict[str, list[str]] = checks.KNOWN_NAMES["requests"]
+
+
+def _with_instructions(value: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A request to a model with what it is told as its first message; other data unchanged."""
+    place = next((name for name in _REQUESTS if value.get(name)), "")
+    config = value.get("config")
+    known = {**(config if isinstance(config, Mapping) else {}), **value}
+    told = data.first_value(known, *_REQUESTS.get(place, ()))
+    is_row = not {"output", "outputs"}.isdisjoint(value)
+    if is_row or not told or {"model", "modelId", "contents"}.isdisjoint(value):
+        return value
+    content = told.get("parts", told) if isinstance(told, Mapping) else told
+    said = value[place] if isinstance(value[place], list) else [("user", value[place])]
+    read = {place, "config", *_REQUESTS[place]}
+    rest = {name: own for name, own in value.items() if name not in read}
+    return {**rest, "messages": [{"role": "system", "content": content}, *said]}
 
 
 def trajectory_of(value: Mapping[str, Any]) -> Mapping[str, Any] | None:
