@@ -124,22 +124,18 @@ def own_evidence(row: VerdictRow) -> list[TextTable]:
     # Loaded on use: the methods take a second.
     from langchain_judges.methods.registry import result_tables
 
-    return [
-        text_table(title, _columns(rows), rows)
-        for key, title in result_tables(method).items()
-        if row.get(key) and (rows := _rows(row[key]))
-    ]
+    held = {title: row[key] for key, title in result_tables(method).items() if row.get(key)}
+    found = {title: rows for title, result in held.items() if (rows := _rows(result))}
+    return [text_table(title, _columns(rows), rows) for title, rows in found.items()]
 
 
 def _rows(result: Any) -> list[dict[str, Any]]:
     """A result as rows: a list of them, a table that has some, or parts by order."""
     if isinstance(result, Mapping):
-        parts = [
-            {"order": key, **(part or {})}
-            for key, part in result.items()
-            if isinstance(part, Mapping | None)
-        ]
-        return result.get("rows") or parts
+        parts = {
+            key: part or {} for key, part in result.items() if isinstance(part, Mapping | None)
+        }
+        return result.get("rows") or [{"order": key, **part} for key, part in parts.items()]
     return [dict(each) for each in result]
 
 

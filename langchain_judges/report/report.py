@@ -85,11 +85,8 @@ class WrittenReport(ABC):
         return written(inert_json(text) + "\n", path)
 
     def _numbers(self) -> list[dict[str, object]]:
-        return [
-            {"judge": clean(report.name), **number.to_dict()}
-            for report in self.shown()[0]
-            for number in report.numbers.values()
-        ]
+        both = ((clean(r.name), number) for r in self.shown()[0] for number in r.numbers.values())
+        return [{"judge": name, **number.to_dict()} for name, number in both]
 
     def to_html(self, path: str | PathLike[str] | None = None) -> str:
         """The report as one HTML page, written to a file too if there is a path.
