@@ -57,6 +57,17 @@ def test_an_unusable_reply_is_told_apart_from_a_score(text, reason, detail):
     assert re.search(detail, problem.detail)
 
 
+@for_each("opening", ["<think>", ""])
+def test_thoughts_that_may_quote_a_judged_text_say_what_stands_in_the_way(opening):
+    said = AIMessage(f"{opening}Clear.</think>{GOOD}")
+    assert read(said, SCORES, None, None, ["2 + 2 is <b>4</b>."]) == (VALUE, None)
+    value, problem = read(said, SCORES, None, None, ["<think>2 + 2</think>4"])
+    assert (value, problem.reason) == (None, "unparsable")
+    assert "thoughts that may quote a judged text" in problem.detail
+    _, problem = read(AIMessage("<think>Clear."), SCORES, None, None, ["<think>2 + 2</think>4"])
+    assert "thoughts without an answer" in problem.detail
+
+
 OTHER = GOOD.replace("4", "1")
 ANSWER = {"type": "text", "text": GOOD}
 THOUGHT_BLOCKS = {

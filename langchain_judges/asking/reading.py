@@ -111,7 +111,9 @@ def read(
     if calls:
         return _read_call(message, shape, tool, answer, is_free)
     if not answer:
-        return _unread("thoughts without an answer", text[-200:])
+        may_quote = start is None and answer_start(text) is not None
+        what = ASK_ERRORS["may_quote"] if may_quote else "thoughts without an answer"
+        return _unread(what, text[-200:])
     return _read_answer(answer, shape, parse)
 
 
