@@ -30,15 +30,7 @@ from typing_extensions import TypedDict
 
 from langchain_judges.datasets.pairs import PublicSet, preference_of_number
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.orders import (
-    ORDER_NAMES,
-    Order,
-    OrderRule,
-    combine,
-    disagree,
-    orders_of,
-    preferred_slot,
-)
+from langchain_judges.orders import ORDER_NAMES, Order, OrderRule, combine, disagree, preferred_slot
 from langchain_judges.rows.checks import kind_of_verdict
 from langchain_judges.runs.sources import SourceRecord
 from langchain_judges.verdict import (
@@ -321,7 +313,7 @@ def replay(
         `{"index", "id", "key", "label", …, "verdict", "by_order", "judge"}`, judge by judge
         in the order in which they first appear.
     """
-    rule_orders = orders_of(orders)
+    rule_orders = [*ORDER_NAMES][: 1 if orders == "none" else 2]
     row_of = {row["id"]: row for row in rows}
     judges: dict[tuple[str, str], dict[str, list[SourceRecord]]] = {}
     for record in records:

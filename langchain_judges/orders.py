@@ -40,11 +40,6 @@ Slot = Annotated[Literal["1", "2"], BeforeValidator(_as_label)]
 SlotOrTie = Annotated[Literal["1", "2", "tie"], BeforeValidator(_as_label)]
 
 
-def orders_of(rule: OrderRule) -> tuple[Order, ...]:
-    """The orders that `rule` asks for."""
-    return ("AB",) if rule == "none" else ("AB", "BA")
-
-
 def in_slots(order: Order, a: T, b: T) -> tuple[T, T]:
     """Contents of the first and of the second slot."""
     return (a, b) if order == "AB" else (b, a)

@@ -342,9 +342,10 @@ def test_a_cell_that_holds_a_word_for_nothing_may_be_about_it():
     assert (row["common"], row["only_a"], row["only_b"]) == ("null", "Na", "none")
 
 
-def test_a_table_that_says_nothing_is_not_valid():
+@for_each("cells", [("none", "-", "N/A"), ("немає", "немає", "немає"), ("なし", "なし", "なし")])
+def test_a_table_that_says_nothing_is_not_valid(cells):
     def table(prompt):
-        return rows(prompt, "none", "-", "N/A")
+        return rows(prompt, *cells)
 
     result, _ = judged(answers={"table": table}, samples=1)
     assert reasons(result) == [("table", "empty"), ("table", "missing")]
@@ -393,6 +394,7 @@ def test_a_comparator_that_says_neither_is_replaced_by_a_coin_and_reported(text)
     result, _ = judged(answers={"match": answer}, samples=4, repairs=0)
     assert {m["decided_by"] for m in result["bracket"]} == {"coin"}
     assert reasons(result) == [("match", "invalid_label")] * 3
+    assert "won: 3 comparisons, 3 settled by a coin." in result["verdict"]["rationale"]
     assert {m["asked"] for m in result["bracket"]} == {True}
     assert result["verdict"]["preference"] == "A"
     again, _ = judged(answers={"match": answer}, samples=4, repairs=0)

@@ -357,7 +357,7 @@ class JudgeOptions(GraphOptions):
     @property
     def order_list(self) -> tuple[orders.Order, ...]:
         """The orders that are asked."""
-        return (self.single,) if self.order_rule == "none" else orders.orders_of(self.order_rule)
+        return (self.single,) if self.order_rule == "none" else ("AB", "BA")
 
 
 def check_quorum(least: int | None, most: int) -> None:

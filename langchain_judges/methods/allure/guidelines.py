@@ -154,8 +154,7 @@ def _held_out(
 ) -> list[AuditItem]:
     """The items of dev, none of which belongs with a remembered mistake."""
     if all(each["wrong"] == each["corrected"] for each in examples):
-        told = f"of one text without media, with labels of {labels!r}, within its budget"
-        raise InputError(f"the memory holds no mistake to draw guidelines from: {told}")
+        raise InputError(WORDS["no_mistake"].format(labels))
     items = held_out.identified(dev, "dev")
     label_checks.require_labels(items, labels, "dev")
     remembered: list[Any] = [

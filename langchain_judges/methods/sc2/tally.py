@@ -239,9 +239,9 @@ def read_rows(data: Mapping[str, object], aspects: Sequence[str]) -> list[TableR
 
 
 def silent_rows(rows: Sequence[TableRow]) -> list[str]:
-    """The aspects whose row says nothing at all."""
+    """The aspects whose row says nothing: all of its cells are one text, in whatever language."""
     said = [(row["aspect"], {row["common"], row["only_a"], row["only_b"]}) for row in rows]
-    return [aspect for aspect, cells in said if cells == {NOTHING}]
+    return [aspect for aspect, cells in said if len(cells) == 1]
 
 
 def within(rows: Sequence[TableRow]) -> tuple[list[TableRow], list[str]]:
@@ -367,9 +367,9 @@ def search_sentence(
     if table is None:
         return "There is no table: the texts were compared directly."
     name = f"Table {table['number']} of {sampled}"
-    if mode == "random":
-        return f"{name}, drawn at random."
     if not bracket:
-        return f"{name}."
+        return f"{name}, drawn at random." if mode == "random" else f"{name}."
     calls = sum(match["asked"] for match in bracket)
-    return f"{name} won: {calls} comparison{'s' * (calls != 1)}."
+    coins = sum(match["decided_by"] == "coin" for match in bracket)
+    by_coin = f", {coins} settled by a coin" if coins else ""
+    return f"{name} won: {calls} comparison{'s' * (calls != 1)}{by_coin}."
