@@ -51,6 +51,7 @@ from langchain_judges.integrations.tool import judge_tool
 from langchain_judges.methods import create_jury
 from langchain_judges.methods.describe import assumptions_of, option_of
 from langchain_judges.methods.rubric import Criterion
+from langchain_judges.methods.rubric.criteria import warn_once
 from langchain_judges.rows.data import as_json
 from langchain_judges.rows.fields import plain_row, task_in
 from langchain_judges.rows.work import work_in
@@ -157,7 +158,9 @@ def test_the_better_end_of_labels_is_the_one_that_is_named(best, score):
 )
 def test_labels_whose_better_end_nobody_named_are_warned_of(labels, is_said, caplog):
     caplog.clear()
+    warn_once.cache_clear()
     with caplog.at_level(logging.WARNING):
+        Criterion(name="Tone", labels=labels)
         Criterion(name="Tone", labels=labels)
     told = [record.getMessage() for record in caplog.records]
     end = f"from the worst, {labels[0]!r}, to the best, {labels[-1]!r}"
@@ -256,6 +259,7 @@ def test_what_orders_the_labels_of_a_criterion_is_its_own(caplog):
         caplog.clear()
         judge_and_model([{**each, "best": each["labels"][1]} for each in own])
     assert caplog.records == []
+    warn_once.cache_clear()
     with caplog.at_level(logging.WARNING):
         judge_and_model(own)
     told = [record.getMessage() for record in caplog.records]

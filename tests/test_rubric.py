@@ -467,7 +467,7 @@ def test_a_text_of_an_option_that_says_nothing_is_refused(create, options):
 )
 def test_a_rubric_with_a_scale_that_is_not_its_labels_is_told(text, named, caplog):
     caplog.clear()
-    criteria.tell_scale.cache_clear()
+    criteria.warn_once.cache_clear()
     create_rubric_judge(says(1), rubric=text)
     create_allure_judge(says(1), rubric=text)
     create_rubric_judge(says(1), rubric="Kind?", instructions=text)
@@ -509,7 +509,7 @@ def test_scores_in_a_rubric_are_read_to_the_best_and_told_where_nobody_named_it(
     rubric, options, best, caplog
 ):
     caplog.clear()
-    criteria.tell_scale.cache_clear()
+    criteria.warn_once.cache_clear()
     own = create_rubric_judge(says(1), rubric=rubric, **options).invoke(ITEM)["verdict"]
     told = [record.getMessage() for record in caplog.records]
     row = {**ITEM, "rubric": rubric}

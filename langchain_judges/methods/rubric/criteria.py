@@ -23,7 +23,8 @@ from langchain_judges.options import Options, Rule, Scale
 from langchain_judges.rows import checks, texts
 from langchain_judges.verdict import Label, first_of, positions_of
 
-_LOG = logging.getLogger(__name__)
+# A row may have the rubric that others have.
+warn_once = lru_cache(1024)(logging.getLogger(__name__).warning)
 # What messages say of a rubric that cannot be judged by.
 REFUSALS: Mapping[str, str] = packaged(__package__, "refusals.yaml")
 
@@ -98,7 +99,7 @@ def oriented(values: Mapping[str, Any], whose: str) -> dict[str, Any]:
         return {**values, "labels": own}
     if best is None and len(names) > 1 and not _rises(names):
         how = "`best=%r` or `best=%r`" if whose == JUDGE else 'its own "best", %r or %r'
-        _LOG.warning(REFUSALS["no_best"].format(how), whose, *ends, *ends)
+        warn_once(REFUSALS["no_best"].format(how), whose, *ends, *ends)
     return dict(values)
 
 
@@ -298,11 +299,10 @@ def other_scale(text: str, labels: tuple[Label, ...]) -> str:
     return REFUSALS["scale"].format(named, first_of(known)) if is_other else ""
 
 
-@cache
 def tell_scale(doubt: str) -> None:
     """Warn, once, that a rubric or a prompt names a scale that is not surely the labels."""
     if doubt:
-        _LOG.warning("A rubric or a prompt %s", doubt)
+        warn_once("A rubric or a prompt %s", doubt)
 
 
 # A criterion as callers write it: a name or `"name: description"`, or its fields by name.
