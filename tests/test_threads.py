@@ -114,6 +114,18 @@ def test_instructions_that_change_from_turn_to_turn_stand_where_they_changed():
         assert thread_of(runs, USUAL) == [*changed, turns[2][0], *turns[2][1]]
 
 
+def test_a_history_that_an_application_edits_is_not_repeated():
+    turns = [(user(f"q{n}"), [reply(f"a{n}, at length")]) for n in (1, 2, 3, 4)]
+
+    def shortened(before, asked):
+        return messages(
+            *({**each, "content": each["content"][:2]} for each in before[:-1]), *before[-1:], asked
+        )
+
+    runs, talk = as_runs(turns, shortened, lambda before, asked, work: messages(*work))
+    assert thread_of(runs, USUAL) == talk
+
+
 def thread_of_a_graph(*inputs):
     """The runs of one thread of a LangGraph application with a checkpointer."""
 
