@@ -14,7 +14,9 @@ from langchain_judges import create_rubric_judge, judge_many
 from langchain_judges.errors import InputError
 from langchain_judges.methods.registry import METHODS
 from langchain_judges.rows.media import mark_of
+from langchain_judges.testing import reply
 from tests.cases import for_each
+from tests.conftest import chat
 from tests.fakes import FakeChatModel
 from tests.judges import answer, of_method
 
@@ -236,6 +238,32 @@ def test_an_image_by_address_that_a_tool_returned_is_sent_whatever_describes_it(
     create_rubric_judge(model, rubric="Is it good?").invoke({"input": "Draw.", "output": output})
     [sent] = [p for p in cast("Any", model.messages[0][-1].content) if p["type"] != "text"]
     assert (sent["type"], sent["url"]) == ("image", AT["url"])
+
+
+# A link to a page, as an MCP server's tool returns one, and one to a document.
+PAGE = {"type": "file", "url": "https://example.org/refunds", "mime_type": "text/html"}
+PDF = {**PAGE, "mime_type": "application/pdf"}
+
+
+@for_each("place", ["a result", "source"])
+def test_a_link_to_a_page_is_shown_as_its_address_and_not_sent(place):
+    model = FakeChatModel(replies=answer, profile={"pdf_inputs": False})
+    row: dict[str, Any] = {"input": "When?", "output": "3 days."}
+    row |= {"source": [PAGE]} if place == "source" else {"output": PLACES[place](PAGE)}
+    create_rubric_judge(model, rubric="Is it good?").invoke(row)
+    assert isinstance(model.messages[0][-1].content, str)
+    shown = f'"url": "{PAGE["url"]}"'
+    assert shown in model.prompts[0]
+
+
+def test_a_file_that_a_models_class_refuses_before_it_is_sent_is_said_at_once(serve):
+    server = serve(lambda call: reply("1"))
+    judge = create_rubric_judge(chat(server), rubric="Is it good?")
+    verdict = judge.invoke({"input": "When?", "output": PLACES["a result"](PDF)})["verdict"]
+    [failure] = verdict["failures"]
+    assert failure["reason"] == "provider_error"
+    assert failure["detail"].startswith("ValueError: OpenAI Chat Completions does not support")
+    assert (verdict["usage"]["by_step"]["evaluate"]["retries"], server.calls) == (1, [])
 
 
 SHOT = {"type": "computer_screenshot", "image_url": "data:image/png;base64,iVBORw0KGgo="}

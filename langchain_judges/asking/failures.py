@@ -49,6 +49,8 @@ LONGEST_WAIT = 120.0
 # What client libraries raise where an answer came that is not of the protocol: no JSON, a byte
 # that is no text, a number for a text, nothing for a list. All of it may pass.
 _UNREAD = (ValueError, TypeError, AttributeError, LookupError, RecursionError)
+# Functions of LangChain's classes that make a request: what they raise is said of no answer.
+_PREPARING = {*REPLY_NAMES["preparing"]}
 _NO_REPLY = "the server answered without a reply, as if it had succeeded"
 # Headers that say when to ask again, and their unit in seconds.
 _WAITS = (("retry-after-ms", 0.001), ("retry-after", 1.0))
@@ -150,7 +152,8 @@ def unreadable(error: Exception) -> str | None:
     room = _places(error)[-1][0].partition(".")[0]
     is_of_langchain = room.startswith("langchain_") and room != "langchain_judges"
     is_of_client = is_of_langchain or room in REPLY_NAMES["clients"]
-    if not isinstance(error, _UNREAD) or _refuses_keyword(error) or not is_of_client:
+    is_unsent = any(code and code.co_name in _PREPARING for _, code, _ in _places(error))
+    if not isinstance(error, _UNREAD) or _refuses_keyword(error) or not is_of_client or is_unsent:
         return None
     if "NoneType" in said_by(error):
         return _NO_REPLY

@@ -47,7 +47,8 @@ def kind_of_block(block: object) -> str | None:
         return kind
     held = held_in(block, kind) if kind else {}
     main = held.get("mime_type", "").partition("/")[0]
-    if not (held and (main or "type" in block)):
+    is_link = "url" in held and held.get("mime_type", "").startswith("text/html")  # of a page
+    if is_link or not (held and (main or "type" in block)):
         return None
     return main if main in _KIND_OF_KEY else kind
 
