@@ -1343,3 +1343,27 @@ def test_a_trajectory_without_inputs_is_judged_by_the_question_that_it_begins_wi
     shown = unfenced(model.prompts[0])
     assert "[request]\nWhat is the weather in SF?" in shown
     assert '[call-of-get_weather]\n{"city": "San Francisco"}' in shown
+
+
+ENDED: dict[str, tuple[Any, bool]] = {
+    "its work ends with a call": ({"messages": [PAID[0], PAID[1]]}, True),
+    "its work ends with a request": ({"messages": PAID[:1]}, True),
+    "it was resumed in the same run": ({"messages": [PAID[0], PAID[-1]]}, False),
+    "it says so itself": (
+        {"messages": PAID[:1], "__interrupt__": [{"value": "Sure?", "id": "1"}]},
+        True,
+    ),
+}
+
+
+@for_each("case", ENDED)
+@for_each("about", ["id='1', response_schema=None", "resumable=True, ns=['n:1'], when='during'"])
+def test_a_run_that_was_interrupted_says_once_that_it_waits(case, about):
+    outputs, waits = ENDED[case]
+    run = a_run(outputs)
+    error = f"GraphInterrupt((Interrupt(value='Sure?', {about}),))Traceback (most recent call last)"
+    tool = a_run(None, name="ask", run_type="chain", error=error)
+    run.child_runs = [a_run(None, error=error).model_copy(update={"child_runs": [tool]})]
+    shown = readable(plain_row({"output": run})["output"])
+    assert shown.count("interrupted and waits: ") == waits
+    assert ("Sure?" in shown) == waits

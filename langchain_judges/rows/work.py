@@ -174,7 +174,7 @@ _STACK = re.compile(r"[ +]*(?:Exception Group )?Traceback \(most recent|\n    at
 
 
 # What a graph was interrupted for, in the error of the runs that this ended.
-_INTERRUPT = re.compile(r"\bInterrupt\(value=(.*?), id='", re.DOTALL)
+_INTERRUPT = re.compile(r"\bInterrupt\(value=(.*?), (?:id|resumable)=", re.DOTALL)
 
 
 def _waits_for(run: Any) -> Iterator[str]:
