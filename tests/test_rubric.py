@@ -183,8 +183,16 @@ def test_a_rubric_in_a_file(form, tmp_path):
     text = "criteria:\n- name: Rude\n  labels: [yes, no]\nneeds: source\n"
     file.write_text(json.dumps(data) if form == "json" else text)
     judge = create_rubric_judge(says("no"), file=file)
-    assert "needs a source" in lacked(judge, ITEM)
-    assert judge.invoke({**ITEM, "source": "s"})["verdict"]["label"] == "no"
+    # A spec holds what was read: the file may change, or be in another place.
+    spec = json.dumps(judge.options.sendable())
+    file.write_text("- Kind")
+    again = load_judge("rubric", says("no"), **json.loads(spec))
+    for each in (judge, again):
+        assert "needs a source" in lacked(each, ITEM)
+        assert each.invoke({**ITEM, "source": "s"})["verdict"]["label"] == "no"
+        assert each.config["metadata"] == judge.config["metadata"]
+    other = create_rubric_judge(says("no"), file=file)
+    assert other.config["metadata"] != judge.config["metadata"]
 
 
 @for_each(
@@ -197,7 +205,7 @@ def test_a_rubric_in_a_file(form, tmp_path):
         ({"rubric": "Tone", "labels": {"bad": 0, "good": 1}}, "means, in words, got"),
         ({"rubric": [{"name": "T", "scale": [1, 500]}]}, "at most 100 apart"),
         ({"rubric": [{"name": "T", "scale": [1, 5], "anchors": {9: "x"}}]}, "not on its scale"),
-        ({"rubric": "Tone", "file": "x.yaml"}, "`rubric` or `file`, not both"),
+        ({"rubric": "Tone", "file": {"criteria": "Wit"}}, "`rubric` or `file`, not both"),
         ({"rubric": TWO, "min_valid": 3}, "`min_valid` must be at most 2, got 3"),
     ],
 )

@@ -19,7 +19,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from langchain_judges.errors import OptionError, did_you_mean
 from langchain_judges.lazy import packaged
 from langchain_judges.methods.declaration import Written, name_and_text
-from langchain_judges.options import Options, Rule, Scale
+from langchain_judges.options import Options, Owner, Rule, Scale
 from langchain_judges.rows import checks, texts
 from langchain_judges.verdict import Label, first_of, positions_of
 
@@ -405,8 +405,8 @@ _SAFE_LOADER: type = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the first 
 _LOADER = type("Loader", (_SAFE_LOADER,), {"yaml_implicit_resolvers": _RESOLVERS})
 
 
-def load_rubric(path: str | PathLike[str]) -> Rubric:
-    """The rubric in a YAML or JSON file.
+def load_rubric(path: Any) -> Any:
+    """The rubric in a YAML or JSON file, or as a spec holds one that was read; else the value.
 
     The file holds a list of criteria, a mapping of names to descriptions, or a mapping with
     `criteria` and, optionally, `steps`, `needs` and `about`.
@@ -414,10 +414,18 @@ def load_rubric(path: str | PathLike[str]) -> Rubric:
     Raises:
         OptionError: It cannot be read, or holds no rubric.
     """
+    if not isinstance(path, str | PathLike):
+        return Rubric(**path) if isinstance(path, Mapping) else path
     try:
         return _read_rubric(Path(path).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError, OptionError) as exc:
         raise OptionError(f"`file`: {path} holds no rubric that can be read: {exc}") from exc
+
+
+# A rubric by the path of its file, which is read once; only an owner may set it.
+RubricFile = Annotated[
+    str | PathLike[str] | Rubric | None, BeforeValidator(load_rubric), Owner(), Rule("a path")
+]
 
 
 def _read_rubric(text: str) -> Rubric:

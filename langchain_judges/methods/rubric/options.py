@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from os import PathLike
 from typing import Annotated, Any, Self
 
 from annotated_types import Ge
@@ -19,7 +18,7 @@ from langchain_judges.methods.declaration import Written, check_quorum
 from langchain_judges.methods.lookups import LookupOptions
 from langchain_judges.methods.rubric import criteria as rubrics
 from langchain_judges.methods.rubric.prompts import ANSWER_PROMPTS, CLAIM_PROMPTS, PROMPTS
-from langchain_judges.options import Owner, Rule
+from langchain_judges.options import Rule
 from langchain_judges.rows import documents, fields, texts
 from langchain_judges.rows.checks import OF_OUTPUT, expected_answers, fields_of, lacking
 from langchain_judges.rows.record import answers_in, as_messages, last_turn
@@ -320,7 +319,7 @@ class RubricOptions(LabelOptions):
         SkipValidation,
         Rule("a name, a text, a list or a mapping of criteria, or None"),
     ] = None
-    file: Annotated[str | PathLike[str] | None, Owner(), Rule("a path, or None")] = None
+    file: rubrics.RubricFile = None
     each: bool = False
     min_valid: Annotated[int, Ge(1)] | None = None
     claims: bool = False
@@ -361,8 +360,8 @@ class RubricOptions(LabelOptions):
         """The rubric of the judge; None: by what a row brings."""
         if self.rubric is not None:
             return self.named(self.rubric)
-        if self.file is not None:
-            return self.labelled(rubrics.load_rubric(self.file))
+        if isinstance(self.file, rubrics.Rubric):
+            return self.labelled(self.file)
         return self.prompted
 
     @property
