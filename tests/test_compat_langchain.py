@@ -1,6 +1,8 @@
 """`load_evaluator` beside langchain-classic's own: results, polarity, scales, refusals."""
 
 import datetime as dt
+import gzip
+import json
 import uuid
 from typing import Any
 
@@ -9,10 +11,12 @@ from langchain_classic.evaluation import load_evaluator as theirs
 from langchain_core.prompts import PromptTemplate
 from langsmith.schemas import Example, Run
 
+from langchain_judges.compat import langchain
 from langchain_judges.compat.langchain import LangChainStringEvaluator, load_evaluator
 from langchain_judges.errors import InputError, NotJudgedError, OptionError
 from langchain_judges.testing import FakeChatModel
 from tests.cases import for_each
+from tests.conftest import DATA
 from tests.judges import answer
 
 TEXT = {"prediction": "The pilot sat in the park.", "input": "What did he do?"}
@@ -104,6 +108,21 @@ def test_a_value_that_is_quoted_or_taken_back_is_asked_for_again(name, mark, val
     ends = said.replace("{}", mark) + f".\nFinal answer: {mark}"
     model = FakeChatModel(replies=[ends])
     assert load_evaluator(name, llm=model).evaluate_strings(**KNOWN)[field] == value
+
+
+@pytest.mark.figures
+@pytest.mark.skipif(not DATA.exists(), reason="needs the public sets in ../shared/data")
+def test_the_marks_of_real_judgments_are_read_as_their_authors_read_them():
+    read, lost = 0, 0
+    marks = {"12": {0: "C", 1: "A", 2: "B"}, "21": {0: "C", 1: "B", 2: "A"}}
+    data = (DATA / "mtbench_position_bias" / "judgments_full.jsonl.gz").read_bytes()
+    for row in map(json.loads, gzip.decompress(data).splitlines()):
+        for side, said in marks.items():
+            found = langchain._read_last("pairwise_string", row[f"raw_{side}"])
+            is_same = found is not None and found["value"] == said.get(row[f"verdict_{side}"])
+            # Of two the authors count a tie where the text itself has more marks.
+            read, lost = read + is_same, lost + (found is None)
+    assert (read + lost >= 14_398, lost < 200, read + lost <= 14_400) == (True, True, True)
 
 
 async def test_pairs_are_asked_in_both_orders_by_the_criteria():

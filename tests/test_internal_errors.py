@@ -340,9 +340,10 @@ def test_an_answer_of_a_runnable_stays_where_something_beside_it_is_wrong(given)
         ("pair", None, "A", 1),
         ("pair", None, "tie", 0.5),
         ("pair", None, "B", 0),
-        ("item", None, 1, 1),
+        ("item", None, True, 1),
         ("item", None, False, 0),
-        ("item", None, 4, None),  # nobody says of which scale
+        *(("item", None, label, None) for label in (0, 1, 4)),  # nobody says of which scale
+        ("item", [1, 2, 3, 4, 5], 1, 0),
         ("item", [1, 2, 5], 2, 0.25),
         ("item", ["bad", "good"], "good", 1),
     ],

@@ -17,6 +17,7 @@ from langchain_judges.errors import InputError
 from langchain_judges.metrics import ppi_mean
 from langchain_judges.report import TrustReport, trust, trust_columns, trust_evaluator
 from langchain_judges.report.overview import markdown, next_step
+from langchain_judges.rows.lookup import not_given_at
 from langchain_judges.rows.texts import CONVERSATION, NO_TASK
 from langchain_judges.runs.row_reader import Records
 from langchain_judges.runs.sources import Source
@@ -118,6 +119,23 @@ def test_a_column_beside_a_label_may_be_of_the_text_that_is_judged(beside):
     rows = [{"gpt": n % 2, "said": n % 2, "input": f"q{n}", **beside} for n in range(30)]
     report: Any = trust_columns(rows, "gpt", "said")
     assert (report["agreement.label.wrong"].n, "draft" in report.left_out) == (30, False)
+
+
+@for_each("column", ["status", "labels.polite", "labels.skipped", "cancelled"])
+def test_a_label_that_is_called_as_a_mark_is_a_label(column):
+    states = ["pending", "shipped", "cancelled"]
+    rows: list[Any] = [
+        {
+            **{"gpt": states[n % 3], "status": states[n % 3], "cancelled": n % 2 == 0},
+            "labels": {"polite": n % 2, "skipped": n % 2 == 0},
+            "input": f"q{n}",
+        }
+        for n in range(30)
+    ]
+    assert {not_given_at(row, column) for row in rows} == {0}
+    if column == "status":
+        report: Any = trust_columns(rows, "gpt", "status")
+        assert (report["agreement.label.wrong"], report["agreement.label.wrong"].n) == (1, 30)
 
 
 def test_a_person_who_gave_no_answer_has_a_column_all_the_same():

@@ -19,7 +19,6 @@ from langsmith.evaluation import EvaluationResult, RunEvaluator
 from langsmith.schemas import Example, Run
 
 from langchain_judges.asking.effects import Effect, gather, run
-from langchain_judges.asking.reply_text import LabelForms, spoken_label
 from langchain_judges.compat.prompted import WORDS, OwnPromptJudge
 from langchain_judges.errors import InputError, NotJudgedError, OptionError
 from langchain_judges.methods.direct.judge import create_relative_judge
@@ -111,26 +110,21 @@ _FORMS: Mapping[str, tuple[str, list[Any]]] = {
     "pairwise_string": ("value", [*_SWAPPED]),
     **dict.fromkeys(_TITLES, ("value", ["CORRECT", "INCORRECT"])),
 }
-# What may stand before a value in its line, and how what stands before that line ends.
-_FIELDS = ("rating", "score", "grade", "verdict", "answer")
-_ENDED = re.compile(r"(?:^|\n\s*|[.!?\u2026\u3002][\"')\]*_]*\s*)\Z")
+_MARK, _LINE, _DENIED = map(re.compile, WORDS["values"])
 
 
 def _read_last(kind: str, text: str) -> dict[str, Any] | None:
-    """Read a reply that ends in a line such as `Y`, `GRADE: CORRECT` or `Rating: [[7]]`.
+    """Read a reply that ends in its only mark, such as `[[7]]`, or in a line of a value alone.
 
-    A value within other words may be a quotation, or be taken back.
+    What other words follow may be a quotation, or be taken back.
     """
     field, values = _FORMS[kind]
-    mark = "[[{}]]" if kind.endswith("string") else "{}"
-    said = {mark.format(value).casefold(): value for value in values}
-    forms = LabelForms(_FIELDS, (), {written: written for written in said})
-    reasoning, _, last = text.strip().rpartition("\n")
-    found = spoken_label(last, forms) or spoken_label(f"{_FIELDS[0]}: {last}", forms)
-    if not found or not _ENDED.search(reasoning):
+    found = (_MARK if kind.endswith("string") else _LINE).fullmatch(text.strip())
+    reasoning = (found[1] or "").strip() if found else ""
+    said = [value for value in values if found and str(value) == found[2].upper()]
+    if not said or "[[" in reasoning.rpartition("\n")[2] or _DENIED.search(reasoning):
         return None
-    reasoning = reasoning.strip() if kind == "criteria" else text
-    return {"reasoning": reasoning, field: said[found.label]}
+    return {"reasoning": reasoning if kind == "criteria" else text, field: said[0]}
 
 
 # From `input`, `output`, `other` and `reference` to a result.

@@ -61,8 +61,8 @@ def metadata_of(runnable: object) -> dict[str, Any]:
 
 
 def stated_labels(judge: object) -> Sequence[verdicts.Label]:
-    """The labels that the metadata of a judge state, from the worst, else 0 and 1."""
-    return (metadata_of(judge).get("options") or {}).get("labels") or (0, 1)
+    """The labels that the metadata of a judge state, from the worst; empty: it states none."""
+    return (metadata_of(judge).get("options") or {}).get("labels") or ()
 
 
 def check_no_budget(judge: object, whole: str) -> None:
@@ -220,7 +220,8 @@ async def judgment_of(
     if found[field] != found[field]:  # NaN
         found[field] = None
     if found["score"] is None:
-        points = verdicts.POINTS if kind == "pair" else verdicts.positions_of(stated_labels(judge))
+        labels = stated_labels(judge) or ((0, 1) if isinstance(given[field], bool) else ())
+        points = verdicts.POINTS if kind == "pair" else verdicts.positions_of(labels)
         found["score"] = points.get(found[field])
     if found[field] is None and not found["failures"]:
         failure |= {"reason": "cannot_assess", "detail": "it gave no answer"}

@@ -58,7 +58,7 @@ def scale_of(member: Member, row: Mapping[str, object] | None = None) -> tuple[v
             criteria = rubric_of(row).criteria
             return criteria[0].names if len(criteria) == 1 else ()
     own = describe.option_of(judge, "human_labels")
-    return tuple(describe.stated_labels(judge)) if own is None else own
+    return tuple(describe.stated_labels(judge) or (0, 1)) if own is None else own
 
 
 def read_members(options: Combination, value: MembersLike) -> tuple[Member, ...]:

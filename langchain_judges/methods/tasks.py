@@ -222,8 +222,9 @@ class FewShot(JudgeOptions):
 
     @model_validator(mode="after")
     def _enough_examples(self) -> Self:
-        # Examples of the caller's that nobody is shown are no examples.
-        least, most = int(self.examples is not None), len(self._pool)
-        if not least <= self.shots <= most:
-            raise OptionError(f"`shots` must be between {least} and {most}, got {self.shots!r}")
+        if self.examples and not self.shots:
+            raise OptionError("`examples` are shown as far as `shots` says, and it is 0")
+        if not 0 <= self.shots <= len(self._pool):
+            most = len(self._pool)
+            raise OptionError(f"`shots` must be between 0 and {most}, got {self.shots!r}")
         return self
