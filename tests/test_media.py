@@ -2,7 +2,7 @@
 
 import itertools
 import json
-from base64 import b64decode
+from base64 import b64decode, b64encode
 from io import BytesIO
 from typing import Any, cast
 
@@ -10,7 +10,7 @@ import pytest
 from langchain_core.messages import AIMessage
 from PIL import Image
 
-from langchain_judges import create_rubric_judge, judge_many
+from langchain_judges import as_evaluator, create_rubric_judge, judge_many
 from langchain_judges.errors import InputError
 from langchain_judges.methods.registry import METHODS
 from langchain_judges.rows.media import mark_of
@@ -238,6 +238,22 @@ def test_an_image_by_address_that_a_tool_returned_is_sent_whatever_describes_it(
     create_rubric_judge(model, rubric="Is it good?").invoke({"input": "Draw.", "output": output})
     [sent] = [p for p in cast("Any", model.messages[0][-1].content) if p["type"] != "text"]
     assert (sent["type"], sent["url"]) == ("image", AT["url"])
+
+
+WHOLE = b64encode(bytes(range(255))).decode()
+
+
+@for_each("held", [f"data:image/png;base64,{WHOLE}", WHOLE, f"https://example.org/?key={WHOLE}"])
+def test_data_beside_a_task_that_are_not_shown_are_noted_and_a_word_is_not(held):
+    judge = create_rubric_judge(FakeChatModel(replies=answer), rubric="Is it good?")
+    task, asked = {"question": "What is it?", "photo": held}, {"question": "What is it?"}
+    for row in ({"input": task}, {"input": "What is it?", "photo": held}):
+        [note] = judge.invoke({**row, "output": "A cat."})["verdict"]["failures"]
+        assert note["detail"].endswith("not shown: 'photo'")
+    said = as_evaluator(judge)(inputs=task, outputs="A cat.")["comment"]
+    assert said.endswith("Note: input is read from 'question'; not shown: 'photo'.")
+    row = {"input": {**asked, "photo": held[:99]}, "output": "A cat."}
+    assert judge.invoke(row)["verdict"]["failures"] == []
 
 
 # A link to a page, as an MCP server's tool returns one, and one to a document.
