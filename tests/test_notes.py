@@ -66,6 +66,14 @@ ROWS: dict[str, tuple[dict[str, Any], list[Note]]] = {
         {**TASK, "output": [{"author": "agent", "content": {"parts": [{"text": "Kyiv"}]}}]},
         [("output", LISTED)],
     ),
+    "turns of no known form": (
+        {**TASK, "output": [{"role": "bot", "message": "Kyiv"}]},
+        [("output", LISTED)],
+    ),
+    "turns of no known form under a key": (
+        {**TASK, "output": {"output": [{"role": "agent", "message": "Kyiv"}]}},
+        [("output", LISTED)],
+    ),
     "objects under a key": (
         {**TASK, "output": {"messages": [{"source": "user", "content": "Where?"}]}},
         [("output", LISTED)],

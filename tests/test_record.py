@@ -351,6 +351,18 @@ def test_a_refusal_or_speech_is_the_text_of_a_message_that_has_no_other(content,
         assert work_in(each) == "Yes."
 
 
+@for_each("sound", [{}, {"audio": None}, {"audio": ""}])
+@for_each("kind", ["input_audio", "output_audio", "audio"])
+def test_speech_without_its_sound_is_its_transcript(sound, kind):
+    block = {"type": kind, "transcript": "Where is it?", **sound}
+    row = plain_row({"input": "q", "output": [{"role": "assistant", "content": [block]}]})
+    assert readable(row["output"]) == "Where is it?"
+    assert NOTES not in row
+    spoken = {"type": "input_audio", "input_audio": {"data": "UklGRg==", "format": "wav"}}
+    said = record_in({"role": "user", "content": [{**spoken, "transcript": "Where is it?"}]})
+    assert [each["type"] for each in media_in(said)] == ["input_audio"]
+
+
 ASKED_CODE = {"type": "server_tool_use", "id": "s", "name": "code", "input": {"code": "1/0"}}
 NO_CODE = {"type": "code_execution_tool_result_error", "error_code": "unavailable"}
 BROKEN_CODE = {"outcome": "OUTCOME_FAILED", "output": "ZeroDivisionError"}

@@ -495,6 +495,5 @@ def _row_parts(row: Mapping[str, Any]) -> list[_Part]:
             messages = [each for each in value if isinstance(each, Mapping) and "role" in each]
             for step in steps_of(messages):
                 name = step.mark.partition("file ")[2]
-                label = name or f"{field}, {step.mark}"
-                parts.append(_Part(label, step.text, is_file=bool(name)))
+                parts.append(_Part(name or f"{field}, {step.mark}", step.text, is_file=bool(name)))
     return parts

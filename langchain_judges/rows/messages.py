@@ -252,6 +252,8 @@ def typed(block: Any) -> Any:
     if isinstance(source, Mapping) and source.get("type") == "text":
         text = plain([block.get("title"), block.get("context"), source.get("data")])
         return {**block, "source": None, "type": "text", "text": text}  # of Anthropic
+    if "audio" in kind and isinstance(block.get("transcript"), str) and not media.standard(block):
+        return {"type": "text", "text": block["transcript"]}  # of a sound that is not there
     said = told.get("value") if isinstance(told := block.get("text"), Mapping) else told
     if kind in _HELD and not isinstance(told, str) and (said or plain(block.get("content"))):
         return {**block, _HELD[kind]: said or plain(block["content"])}

@@ -269,8 +269,7 @@ class Loop(admission.Admission):
     async def test(self, state: states.AuditState) -> effects.Update:
         """Judge the items of test with what was remembered, where it may change their label."""
         new = set(state["examples"])
-        examples = self.memory.examples()
-        families: set[str | None] = {e["family"] for e in examples if e["id"] in new}
+        families: set[str | None] = {e["family"] for e in self.memory.examples() if e["id"] in new}
         reached = admission.touched(state["test"], families, self.everywhere)
         return {"test_verdicts": await self.judged(reached, self.memory.version, "evaluate")}
 
