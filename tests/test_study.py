@@ -39,7 +39,9 @@ def fitting(schema):
         return fitting(schema["anyOf"][0])
     kind = schema.get("type")
     if kind == "object":
-        return {name: fitting(each) for name, each in schema.get("properties", {}).items()}
+        parts = {name: fitting(each) for name, each in schema.get("properties", {}).items()}
+        # The cells of a table differ: equal ones would say nothing.
+        return {name: f"fine {name}" if it == "fine" else it for name, it in parts.items()}
     if kind == "array":
         words = WORDS[: schema.get("maxItems")]
         items = [fitting(schema["items"]) for _ in words]
