@@ -7,18 +7,22 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from langchain.agents import create_agent
 from langgraph.graph import START, StateGraph
 from langgraph.pregel.remote import RemoteGraph
 from pydantic import BaseModel, ValidationError
 
 from langchain_judges import (
+    JudgeMiddleware,
     as_evaluator,
+    best_of,
     create_bsm_judge,
     create_direct_judge,
     create_rubric_judge,
     judge_many,
 )
 from langchain_judges.errors import OptionError
+from langchain_judges.integrations import judge_tool
 from langchain_judges.methods.bsm.options import BSM
 from langchain_judges.methods.registry import BUILDERS, METHODS
 from langchain_judges.testing import check_method, fitting_reply
@@ -79,21 +83,48 @@ FAILURES_THERE = {
 }
 
 
-@for_each("path", ["rows", "evaluator"])
-def test_an_error_on_a_server_costs_its_row_alone(path):
-    texts = ["good", *FAILURES_THERE, "good"]
+def judged_as_a_row(judge, text):
+    rows = [{"input": "q", "output": each} for each in (text, "good")]
+    first, _ = judge_many(judge, rows)
+    return first["verdict"]
+
+
+def judged_in_an_agent(judge, text):
+    guard = JudgeMiddleware(judge, max_revisions=0)
+    agent: Any = create_agent(FakeChatModel(replies=[text]), middleware=[guard])
+    return agent.invoke({"messages": [("user", "q")]})["judged"][0]["verdict"]
+
+
+def judged_by_a_tool(judge, text):
+    call = {"type": "tool_call", "id": "1", "name": "judge_text"}
+    return judge_tool(judge).invoke({**call, "args": {"input": "q", "output": text}}).artifact
+
+
+def judged_in_a_contest(judge, text):
+    fields = {"input": "q", "answers": [text, "good"]}
+    return best_of(2, judge).invoke(fields)["bracket"][0]["verdict"]
+
+
+# The verdict on a text, by what calls a judge.
+CALLERS: dict[str, Any] = {
+    "rows": judged_as_a_row,
+    "evaluator": lambda judge, text: as_evaluator(judge)(inputs="q", outputs=text)["metadata"],
+    "agent": judged_in_an_agent,
+    "tool": judged_by_a_tool,
+    "contest": judged_in_a_contest,
+}
+
+
+@for_each("caller", CALLERS)
+def test_an_error_on_a_server_costs_its_text_alone(caller):
     with listening(Graphs) as server:
         there = RemoteGraph("rubric", url=f"http://127.0.0.1:{server.server_port}")
         judge: Any = there.with_config(metadata={"takes": "item"})
-        if path == "rows":
-            rows = [{"input": "q", "output": text} for text in texts]
-            told = [each["verdict"] for each in judge_many(judge, rows)]
-        else:
-            evaluate = as_evaluator(judge)
-            told = [evaluate(inputs="q", outputs=text)["metadata"] for text in texts]
-    assert [each["label"] for each in told] == [1, *[None] * len(FAILURES_THERE), 1]
-    reasons = [each["failures"][0]["reason"] for each in told[1:-1]]
-    assert reasons == [*FAILURES_THERE.values()]
+        told = {text: CALLERS[caller](judge, text) for text in ("good", *FAILURES_THERE)}
+    assert told.pop("good")["label"] == 1
+    reasons = {text: each["failures"][0]["reason"] for text, each in told.items()}
+    assert reasons == FAILURES_THERE
+    assert {each["label"] for each in told.values()} == {None}
 
 
 def test_a_replaced_prompt_must_belong_to_a_step():

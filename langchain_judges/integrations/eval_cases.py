@@ -418,6 +418,8 @@ async def judge_case(
 ) -> JudgmentResult:
     """Judge one case, on a thread of its own, and return the judge's whole outcome.
 
+    What a service fails is the verdict's failure.
+
     Raises:
         InputError: The case cannot be judged as it is.
         ModelAccessError: The provider rejects every call.
@@ -427,7 +429,12 @@ async def judge_case(
     # A judge of ours tells what lacks by the columns that the notes know.
     hidden = () if hasattr(describe.unwrapped(judge), "fields_named") else (NOTES,)
     row = {name: value for name, value in case.items() if name not in hidden}
-    found = await describe.judgment_of(judge, describe.kind_of(judge), row, config)
+    try:
+        found = await describe.judgment_of(judge, describe.kind_of(judge), row, config)
+    except Exception as exc:  # a judge of any kind may raise anything
+        if isinstance(exc, errors.JudgeError) or failures.ends_the_run(exc) or failures.is_bug(exc):
+            raise
+        found = {"verdict": error_verdict(judge, exc)}
     told = verdicts.noted(found["verdict"], Notes.of(case))
     of_row = {} if isinstance(case.get("rubric"), str | None) else {"of_row": True}
     return cast("JudgmentResult", {**found, "verdict": told, **of_row})
@@ -447,10 +454,7 @@ async def outcome_or_refusal(
     """
     try:
         return await judge_case(judge, read(), **config)
-    except Exception as exc:  # whatever a judge raises
-        is_spent = isinstance(exc, errors.OverBudget)
-        if not is_spent and (failures.ends_the_run(exc) or failures.is_bug(exc)):
-            raise
+    except (errors.InputError, errors.OverBudget) as exc:
         return {"verdict": error_verdict(judge, exc), "refused": isinstance(exc, errors.InputError)}
 
 
@@ -482,8 +486,7 @@ def reasons_of(outcome: JudgmentResult) -> str:
 def error_verdict(judge: Judge, exc: Exception) -> CaseVerdict:
     """The verdict of a row that failed before it was judged."""
     without = verdicts.WITHOUT_ANSWER[describe.kind_of(judge)]
-    verdict: CaseVerdict = without([failures.failure_of(exc, "judge")], verdicts.no_usage())
-    return verdict
+    return cast("CaseVerdict", without([failures.failure_of(exc, "judge")], verdicts.no_usage()))
 
 
 _SHOWN = {"preference", "label", "confidence", "confidence_source", "flipped"}

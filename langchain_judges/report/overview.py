@@ -160,8 +160,7 @@ def table_text(report: Measured) -> str:
 
 def head_text(report: Measured) -> str:
     """The limits, and a guide to the table, as lines of a terminal."""
-    limits = [f"  {title}: {limit}" for title, limit in report.limits.items()]
-    return "\n".join([*(limits and ["Good enough:", *limits]), report.legend])
+    return from_template("head.txt", report=report)
 
 
 # ---- what to do next
