@@ -257,7 +257,7 @@ class Criterion(Options):
 
 
 # A range from 0 or 1 to 3 or more, as digits write it in any language: "1-5", "0 to 10", "١-٥".
-_RANGE = re.compile(r"(?<![\d.,:/-])[01](?![.,:/]\d)[^\d\n]{1,6}([3-9]|[1-9]\d|100)(?!\d)")
+_RANGE = re.compile(checks.KNOWN_NAMES["range"])
 
 
 # A number with its meaning, where a line or a clause begins: "Score 1: rude", "2 = fair".
