@@ -31,7 +31,7 @@ BUDGETS = {
     # The plan says which criterion asks what is right; `solve` then says how to find out.
     "bsm": {"branch": 135, "solve": 147},
     # Of these the names and descriptions of seven roles are about a hundred.
-    "drpe": {"roles": 105, "vote": 215},
+    "drpe": {"roles": 105, "vote": 217},  # asked as `response`, where readers differ
     "sc2": {"aspects": 100, "table": 130, "match": 258, "preference": 155},
     "relative": {"judge": 127},
     "absolute": {"judge": 137},
