@@ -333,9 +333,10 @@ def test_graphs_are_shown_turn_by_turn_and_compared_node_by_node():
     assert evaluate(inputs=["hi"], outputs=taken, reference_outputs=taken)["score"] is True
     assert judge.prompts[0].count("__start__ → plan") == 2
     uneven = {**taken, "inputs": ["hi", "and now?"]}
-    for wrong in ({"inputs": [], "outputs": taken}, {"inputs": uneven, "outputs": uneven}):
+    wrongs: list[Any] = [([], taken), (uneven, uneven), (["hi"], {**taken, "steps": []})]
+    for asked, done in [*wrongs, (["hi"], {"steps": [["plan"]]})]:
         with pytest.raises(InputError, match="same length"):
-            evaluate(**wrong)
+            evaluate(inputs=asked, outputs=done)
     same = agents.graph_trajectory_strict_match(outputs=taken, reference_outputs=taken)
     assert same["score"] is True
     other = {"steps": [["__start__"]]}

@@ -189,6 +189,7 @@ def test_a_snapshot_that_followed_changes_is_the_one_of_what_is_left(removals):
         ({"mode": object()}, "plain JSON"),
         ({"output": PAIRED, "wrong": None, "corrected": "1"}, "`corrected` must be A, B or tie"),
         ({"output": PAIRED, "wrong": 2}, "`wrong` must be A, B or tie"),
+        ({"output": PAIRED, "wrong": True}, "`wrong` must be A, B or tie"),
         ({"scale": 5}, "`scale` must be a list of labels"),
         ({"scale": "[0, 1]"}, "`scale` must be a list of labels"),
     ],

@@ -114,7 +114,10 @@ def test_an_answer_that_is_marked_as_not_given_is_no_label_and_is_counted(form):
     assert told == [n % 3 == 0 for n in range(30)]
 
 
-@for_each("beside", [{"status": "draft"}, {"answer": "ignore"}, {"skipped": True}])
+@for_each(
+    "beside",
+    [{"status": "draft"}, {"answer": "ignore"}, {"skipped": True}, {"delivery_status": "pending"}],
+)
 def test_a_column_beside_a_label_may_be_of_the_text_that_is_judged(beside):
     rows = [{"gpt": n % 2, "said": n % 2, "input": f"q{n}", **beside} for n in range(30)]
     report: Any = trust_columns(rows, "gpt", "said")

@@ -472,6 +472,8 @@ def test_a_text_of_an_option_that_says_nothing_is_refused(create, options):
         ("Score 0: rude\nScore 1-3: warm", "0, 1, 3"),
         ("Rate how kind it is:\n1: rude\n2: curt\n3: warm", "1, 2, 3"),
         ("How kind is it?\n1: rude\n2: curt\n3: warm", "1, 2, 3"),
+        ("Judge how polite it is:\n1: rude\n2: neutral\n3: polite", "1, 2, 3"),
+        ("Helpfulness:\n- 1: none\n- 2: some\n- 3: all", "1, 2, 3"),
         ("Steps:\n1: Read it.\n2: Compare.\n3: Decide.", ""),
         ("The answer must list 3 items:\n\n- 1: name\n- 2: age\n- 3: city", ""),
         ("Chapter 1: the talk\nChapter 2: the end\nChapter 3: the rest", ""),

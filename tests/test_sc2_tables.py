@@ -2,6 +2,7 @@
 
 import json
 import re
+from typing import Any
 
 import pytest
 
@@ -106,6 +107,15 @@ def test_learned_aspects_bring_the_task_that_they_were_learned_for(task, tmp_pat
     file.write_text('{"aspects": ["Wit"]}')
     options = create_sc2_judge(model, aspects=file, task="summary").config["metadata"]["options"]
     assert options["task"] == "summary"
+
+
+@for_each("aspects", [{}, {"task": "summary"}, {"aspects": []}])
+def test_a_mapping_without_aspects_is_no_wish_to_find_some(aspects):
+    with pytest.raises(OptionError, match="`aspects` must be a list of at least one text"):
+        create_sc2_judge(FakeChatModel(), aspects=aspects)
+    without: dict[str, Any] = {"aspects": {"aspects": ["Wit"], "task": None}}
+    judge = create_sc2_judge(FakeChatModel(), **without)
+    assert judge.config["metadata"]["options"]["task"] == "helpful"
 
 
 def test_a_file_that_holds_something_else_is_refused(tmp_path):

@@ -503,7 +503,7 @@ def test_a_pair_is_shown_with_its_reference_and_the_callers_rubric(path, referen
     texts = {"request": TASK, "response": blocks(prompt)["response"]}
     assert blocks(prompt) == {**texts, **reference_block}
     assert prompt.index(TEXT) < prompt.index(KNOWN)
-    assert f"where the rest differs, this counts): {RUBRIC}" in prompt
+    assert f"adds: {RUBRIC}" in prompt
 
 
 @PAIRED

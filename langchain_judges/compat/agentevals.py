@@ -82,9 +82,10 @@ def _thread(inputs: Any, trajectory: Mapping[str, Any]) -> str:
         InputError: The turns do not have equally many inputs, steps and results.
     """
     inputs = inputs.get("inputs") if isinstance(inputs, Mapping) else inputs
-    if not inputs:
+    thread = shown(record_in({**trajectory, "inputs": inputs}))
+    if not inputs or not thread:
         raise InputError(KNOWN_NAMES["uneven"])
-    return shown(record_in({**trajectory, "inputs": inputs}))
+    return thread
 
 
 async def graph_trajectory_strict_match_async(

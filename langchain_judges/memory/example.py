@@ -188,12 +188,12 @@ def check_examples(examples: Iterable[Mapping[str, object]]) -> list[NewExample]
 
 def _check_labels(example: dict[str, object]) -> None:
     for name in ("wrong", "corrected"):
-        label = example[name]
-        if isinstance(label, bool):
+        label, is_pair = example[name], isinstance(example["output"], Mapping)
+        if isinstance(label, bool) and not is_pair:
             example[name] = int(label)
         elif not isinstance(label, str | int | float) and (name, label) != ("wrong", None):
             raise InputError(f"`{name}` must be a label (text or number), got {label!r}")
-        elif isinstance(example["output"], Mapping):
+        elif is_pair:
             example[name] = checks.read_label(label)
             checks.check_label(name, example[name], checks.SIDES, outside=False)
     if example["scale"] is None:

@@ -133,8 +133,7 @@ def comparisons_to_settle(points: Floats, pair: tuple[int, int], confidence: flo
         draws[:, pair[1], pair[0]] += more - wins
         ends, (best, second) = tournament(draws), pair
         ahead = ends.strengths[:, best] > ends.strengths[:, second]
-        sure = ends.settled(confidence)[:, best, second]
-        return bool((ahead & sure).sum() >= _POWER * _DRAWS)
+        return bool((ahead & ends.settled(confidence)[:, best, second]).sum() >= _POWER * _DRAWS)
 
     return fewest(settles, most=_MOST_MORE)
 

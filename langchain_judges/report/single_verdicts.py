@@ -93,8 +93,7 @@ def divided_text(sample: Sample) -> str:
     rest = f"; on the other {number.result.n:,} rows {answers.with_range(number)} are wrong"
     what = "rating" if sample.rated else "label"
     divided = f"On {counted(sample.divided, 'row')} no {what} has a majority"
-    counts = "each person's answer counts in part"
-    return f". {divided}; {counts}{rest if number.result.n else ''}"
+    return f". {divided}; each person's answer counts in part{rest if number.result.n else ''}"
 
 
 # ---- by label

@@ -194,10 +194,10 @@ class SC2(tasks.FewShot, pairs.Worded):
             learned = load_aspects(learned)
         if not isinstance(learned, Mapping):
             return values
-        own = {"task": learned["task"]} if "task" in learned else {}
+        own = {"task": learned["task"]} if learned.get("task") else {}
         if own and (said := values.get("task", own["task"])) != own["task"]:
             raise OptionError(declaration.WORDS["learned_for"].format(own["task"], said))
-        return {**own, **values, "aspects": learned.get("aspects")}
+        return {**own, **values, "aspects": learned.get("aspects", learned)}
 
     @property
     def models(self) -> Mapping[str, ModelLike | None]:
