@@ -80,31 +80,18 @@ class Sample:
     def clusters(self) -> list[tuple[str, Hashable]]:
         """The cluster of each row: its group, else its task, else its texts, or the row alone.
 
-        The task is the input; of a template the source, where there are five or more. Of fewer
-        tasks, such as one prompt for all texts, rows are a sample of what answers these.
+        The task is the input, or the source where fewer than five inputs differ. Of fewer than
+        five tasks, such as one prompt for all texts, rows are a sample of what answers these.
         """
-        sources, keys = {own.get("source") for own in self.texts}, list[tuple[str, Hashable]]()
-        fixed = "source" if len(sources - {None}) >= LEAST_GROUPS else "texts"
+        tasks = {name: {own.get(name) for own in self.texts} for name in ("input", "source")}
+        several = (name for name, own in tasks.items() if len(own - _NO_TASK) >= LEAST_GROUPS)
+        first, keys = next(several, "texts"), list[tuple[str, Hashable]]()
         for place, (row, own) in enumerate(zip(self.rows, self.texts, strict=True)):
-            name = fixed if own.get("input") in self.templates else "input"
+            name = "texts" if own.get(first) in _NO_TASK else first
             task = (name, own[name]) if name in own else ("row", place)
             group = row.data_row.get("group")
             keys.append(task if group is None else ("group", group))
         return keys
-
-    @cached_property
-    def templates(self) -> set[str | None]:
-        """Inputs that tell no tasks apart: none, one of fewer than five, and one for many sources.
-
-        Those are more, in rows of one system, than there are inputs: what several systems found
-        for a question is not.
-        """
-        given = dict[Any, set[str | None]]()
-        for own, system in zip(self.texts, self.systems, strict=True):
-            given.setdefault((own.get("input"), system), set()).add(own.get("source"))
-        number = len({task for task, _ in given} - _NO_TASK)
-        least = number if number >= LEAST_GROUPS else 0
-        return _NO_TASK | {task for (task, _), own in given.items() if len(own) > least}
 
     @cached_property
     def texts(self) -> list[dict[str, str]]:
@@ -373,11 +360,13 @@ class Sample:
     @property
     def note(self) -> str:
         """Sentences about unusable rows, and about those without a group."""
-        inputs = {own.get("input") for own in self.texts} - _NO_TASK
         both = zip(self.clusters, self.texts, strict=True)
         loose = [own for (kind, _), own in both if kind != "group"]
         alike = Counter(own.get("texts") for own in loose)
-        few = [own for own in loose if own.get("input") in self.templates - _NO_TASK]
+        posed = [own for own in loose if own.get("input") not in _NO_TASK]
+        inputs, sources = ({own.get(of) for own in posed} for of in ("input", "source"))
+        # More for one input than there are inputs, or systems that may have found them.
+        has_many = len(sources) > len(inputs) * max(len(inputs), len(self.by_system))
         own = {name for row in self.rows for name in row.by_criterion}
         others = [{*row.labels} - own for row in self.rows]
         names = ", ".join(sorted(set[str]().union(*others)))
@@ -387,7 +376,8 @@ class Sample:
             "without_group": len(loose) < len(self.rows) and len(loose),
             "settled": sum(row.is_settled for row in self.rows),
             "same_texts": sum(n for n in alike.values() if n > 1) if self.groups else 0,
-            "few_inputs": len(inputs) > 1 and len(self.rows) >= LEAST_GROUPS and len(few),
+            "few_inputs": 1 < len(inputs) < LEAST_GROUPS <= len(self.rows) and len(posed),
+            "many_sources": len(inputs) >= LEAST_GROUPS and has_many and len(posed),
         }
         told = {WORDS["notes"][name].format(names=names): n for name, n in counts.items() if n}
         notes = [f"{what}: {count:,}." for what, count in told.items()]
