@@ -97,6 +97,36 @@ def test_a_summary_in_place_of_the_history_is_no_turn():
     assert thread_of(runs, USUAL) == talk
 
 
+# What runs were asked and replied, of which the last was asked something that nobody had said.
+UNSEEN: dict[str, list[tuple[list[Any], str]]] = {
+    "a turn that was not traced": [
+        ([user("Hi")], "Sorry?"),
+        ([user("Hi"), reply("Sorry?"), user("Cancel it."), reply("Sorry?"), user("No")], "Bye."),
+    ],
+    "no history": [([user("yes")], "ok"), ([user("New one"), user("yes"), user("go")], "Done.")],
+    "a reply that was written for it": [
+        ([user("Read A.")], "ok"),
+        ([user("Read B."), reply("ok"), user("Sum up.")], "Done."),
+    ],
+    # It cannot be told from what was not seen.
+    "an edited history": [
+        ([user("Read A, at length.")], "ok"),
+        ([user("Read A"), reply("ok"), user("Sum up.")], "Done."),
+    ],
+}
+
+
+@for_each("name", UNSEEN)
+def test_what_nobody_has_seen_is_kept_before_a_message_that_repeats(name):
+    runs: list[Any] = []
+    for number, (asked, replied) in enumerate(UNSEEN[name]):
+        began = MOMENT.replace(minute=number)
+        run = a_run(number, messages(reply(replied)), inputs=messages(*asked), start_time=began)
+        runs.append(run)
+    last = [*UNSEEN[name][-1][0], reply(UNSEEN[name][-1][1])]
+    assert thread_of(runs, USUAL)[-len(last) :] == last
+
+
 def test_instructions_that_change_from_turn_to_turn_stand_where_they_changed():
     turns = [(user(f"q{n}"), [reply(f"a{n}")]) for n in (1, 2, 3)]
     rules = [{"role": "system", "content": f"It is {hour}."} for hour in (1, 2, 2)]
@@ -112,18 +142,6 @@ def test_instructions_that_change_from_turn_to_turn_stand_where_they_changed():
     for returned in applications:
         runs, _ = as_runs(turns, history, returned)
         assert thread_of(runs, USUAL) == [*changed, turns[2][0], *turns[2][1]]
-
-
-def test_a_history_that_an_application_edits_is_not_repeated():
-    turns = [(user(f"q{n}"), [reply(f"a{n}, at length")]) for n in (1, 2, 3, 4)]
-
-    def shortened(before, asked):
-        return messages(
-            *({**each, "content": each["content"][:2]} for each in before[:-1]), *before[-1:], asked
-        )
-
-    runs, talk = as_runs(turns, shortened, lambda before, asked, work: messages(*work))
-    assert thread_of(runs, USUAL) == talk
 
 
 def thread_of_a_graph(*inputs):

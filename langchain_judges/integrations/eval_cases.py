@@ -6,7 +6,7 @@ import base64
 import logging
 import re
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import takewhile
 from threading import Lock
@@ -306,11 +306,9 @@ def thread_of(runs: Sequence[Run], places: TextSources) -> list[Message]:
         asked, done = turn_of(run, places)
         if talk:  # instructions may change from turn to turn
             rules = [each for each in asked if each["role"] == "system"]
-            said += [each for each in rules if not _is_told(each, talk)]
+            said += [m for m in rules if not any(record.says_same(m, each) for each in talk)]
             asked = [each for each in asked if each not in rules]
-        # Before a message that was said before is history, which an application may have edited.
-        known = (n for n, each in enumerate(asked[:-1], 1) if _is_told(each, talk))
-        asked = asked[max(known, default=0) :]
+        asked = asked[_number_told(asked[:-1], talk) :]
         found = record.places_in(done, asked)
         if talk and any(each["role"] == "user" for each in done):
             told = _number_told(done[: found[-1]] if found else done, talk)
@@ -319,15 +317,10 @@ def thread_of(runs: Sequence[Run], places: TextSources) -> list[Message]:
     return said
 
 
-def _is_told(message: Message, talk: Iterable[Message]) -> bool:
-    """Whether a message stands in a talk, of which an iterator is then behind it."""
-    return any(record.says_same(message, each) for each in talk)
-
-
 def _number_told(messages: Sequence[Message], talk: Sequence[Message]) -> int:
     """Number of the first messages that stand in a talk, in its order."""
     rest = iter(talk)
-    return len([*takewhile(lambda message: _is_told(message, rest), messages)])
+    return len([*takewhile(lambda m: any(record.says_same(m, each) for each in rest), messages)])
 
 
 def with_attachments(task: Text, attachments: Any) -> Text:
