@@ -283,6 +283,31 @@ def test_a_summary_names_the_models_that_answered_where_others_were_asked(capsys
         ("first, else second", "first", False),
         ("first, else second with stop", "second", True),
         ("first with stop", "first", False),
+        # A name is its own, even where it is an alias, and in any case.
+        ("mistral-large-latest", "mistral-large-latest", False),
+        ("chatgpt-4o-latest", "chatgpt-4o-latest", False),
+        ("qwen2.5:7b", "qwen2.5:7b", False),
+        ("meta-llama/Llama-3.3-70B-Instruct", "meta-llama/llama-3.3-70b-instruct", False),
+        # A tag of a word names no other model; one of a size does.
+        ("llama3.1", "llama3.1:latest", False),
+        ("llama3.1:latest", "llama3.1", False),
+        ("deepseek/deepseek-r1:free", "deepseek/deepseek-r1", False),
+        ("llama3.1:8b", "llama3.1:70b", True),
+        ("llama3.1", "llama3.1:70b", True),
+        # Versions and dates, as providers write them.
+        ("grok-3-latest", "grok-3", False),
+        ("codestral-latest", "codestral-2501", False),
+        ("gpt-4", "gpt-4-0613", False),
+        ("gemini-1.5-flash-latest", "gemini-1.5-flash-001", False),
+        ("gemini-2.5-pro", "gemini-2.5-pro-preview-05-06", False),
+        ("command-r-plus", "command-r-plus-08-2024", False),
+        ("claude-3-5-sonnet-latest", "claude-3-5-sonnet@20241022", False),
+        ("anthropic.claude-3-5-sonnet-20240620-v1:0", "claude-3-5-sonnet-20240620", False),
+        ("us.anthropic.claude-sonnet-4-20250514-v1:0", "claude-sonnet-4-20250514", False),
+        ("gpt-4o-2024-08-06", "gpt-4o-2024-05-13", True),
+        ("claude-sonnet-4", "claude-sonnet-4-5", True),
+        ("mixtral-8x7b", "mixtral-8x22b", True),
+        ("anthropic.claude-3-haiku-20240307-v1:0", "claude-3-opus-20240229", True),
     ],
 )
 def test_a_version_of_the_model_that_was_asked_is_no_other_model(asked, answered, is_told):

@@ -277,9 +277,8 @@ class RowInRun:
             return
         cost = self.limiter.dollars(model, paid)
         asked = models.model_name(model).partition(", else ")[0].partition(" with ")[0]
-        bare = asked.rpartition("/")[2].removesuffix("-latest")
-        if not paid.model.rpartition("/")[2].removeprefix(bare).strip("-@0123456789"):
-            paid = paid._replace(model="")  # the same, or its version by a date
+        if models.is_same_model(asked, paid.model):
+            paid = paid._replace(model="")
         sizes = (len("".join(each).encode(errors="replace")) for each in (prompt, reply))
         read, written = (1 + size // BYTES for size in sizes)
         guess = paid._replace(tier=None) if paid.input_tokens else TokenUsage(read, 0, written)

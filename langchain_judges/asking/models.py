@@ -30,6 +30,9 @@ from langchain_judges.asking.reading import ASK_ERRORS, REPLY_NAMES
 from langchain_judges.errors import ModelSetupError, OptionError
 
 _PASSWORD = re.compile(r"//[^/@\s]*:[^/@\s]*@")
+# Before a model's name whose it is; behind it a tag of a word, and a version or date.
+_AROUND = re.compile(r"^(.*/)?([a-z]+\.)*|(:[a-z]+|-latest)$")
+_VERSION = re.compile(r"(-preview)?([-@](\d\d+|v\d[\d.:]*))*")
 _SERVERS = ("openai_api_base", "anthropic_api_url", "azure_endpoint", "base_url")
 _NO_IDENTITY = re.compile("|".join(REPLY_NAMES["no_identity"]))
 # Settings that decide what a model replies, as providers call them: shown as they are.
@@ -265,6 +268,13 @@ def model_name(model: BaseChatModel) -> str:
     fields = ("model_name", "model", "model_id", "deployment_name")
     found = (getattr(model, field, None) for field in fields)
     return next((each for each in found if isinstance(each, str) and each), type(model).__name__)
+
+
+def is_same_model(asked: str, answered: str) -> bool:
+    """Whether two names are equal but for whose the model is, a tag, and one's version."""
+    names = (_AROUND.sub("", name.casefold()) for name in (asked, answered))
+    short, long = sorted(names, key=len)
+    return long.startswith(short) and bool(_VERSION.fullmatch(long, len(short)))
 
 
 def model_identity(model: BaseChatModel) -> dict[str, object]:
