@@ -8,6 +8,7 @@ import unicodedata
 import pytest
 
 from langchain_judges.errors import OptionError
+from langchain_judges.lazy import packaged
 from langchain_judges.methods.allure.auditors import read_modes
 from langchain_judges.methods.allure.label_checks import (
     annotated,
@@ -54,6 +55,14 @@ def item(output, *expected, **more):
         (numeric(), "It is 5 km. Then left", "5 km", True),
         (numeric(), "costs 5 € in all", "€5", True),
         (numeric(), "18 dollars", "$18", True),
+        (numeric(), "18 USD", "18 dollars", True),
+        (numeric(), "1 hour", "1 hr", True),
+        # Words that are no units.
+        (numeric(), "42 in total", "42 apples", True),
+        (numeric(), "She makes $18 every day", "$18 per day", True),
+        (numeric(), "x = 42 because of it", "42 dollars", True),
+        (numeric(), "5 apple", "5 apples", True),
+        (numeric(), "5 in total", "6 km", False),
         (numeric(0.1), "105", "100", True),
         (pattern(r"\b42\b"), "it is 42.", "unused", True),
         (pattern(), "room 42", r"room \d+", True),
@@ -95,6 +104,7 @@ def test_answers_that_differ_in_a_sign_at_a_word_never_match():
 
 
 WORDS = [("5", "3"), ("x", "y")]
+UNITS = packaged("langchain_judges.methods.allure", "units.yaml")
 
 
 @for_each(
@@ -105,12 +115,24 @@ WORDS = [("5", "3"), ("x", "y")]
         *[("1 000", "0"), ("12:30", "30"), ("1,3,7", "7"), ("pages 3-4", "4"), ("7 - 5", "5")],
         *[("1½", "1"), ("5k", "5"), ("5 g of CO2", "2"), ("x<5", "5"), ("5万", "5")],
         *[("5 km", "5 m"), ("5000 m", "5 km"), ("$5", "€5"), ("5 €", "5 $"), ("5公里", "5米")],
+        *[("5 Stunden.", "5 minutes"), ("5 million", "5 thousand"), ("$5 million", "$5 billion")],
+        *[("$5", "5 euros"), ("5 pm", "5 a.m.")],
         *[("2,500", "2.5"), ("1.250", "1250"), ("3.4.5", "5"), ("٣٫٥", "5"), ("±5", "5")],
     ],
 )
 def test_a_number_that_cannot_be_read_for_sure_is_no_doubt(response, expected):
     for label, texts in itertools.product((0, 1), ((response, expected), (expected, response))):
         assert numeric().doubt(item(*texts), label, COARSE) is None
+
+
+def test_every_spelling_of_a_unit_is_this_unit_alone():
+    spelt = [(unit, word) for unit, own in UNITS.items() for word in own.split()]
+    assert len({word for _, word in spelt}) == len(spelt)
+    for unit, word in spelt:
+        for other in ("things", UNITS[unit].split()[0], *[w for u, w in spelt[::9] if u != unit]):
+            doubt = numeric().doubt(item(f"It is 5 {word.title()}.", f"5 {other}"), 0, COARSE)
+            is_known = other != "things" and other not in UNITS[unit].split()
+            assert (doubt is None) == is_known, (word, other)
 
 
 @for_each("number", [0, 7, -12, 0.5, -1.25, 1234.5, -1234567.89, 0.001])

@@ -14,6 +14,8 @@ from itertools import product, starmap
 from typing import Any, NamedTuple
 from unicodedata import category, normalize
 
+from langchain_judges.lazy import packaged
+
 _ANSWER = re.compile(r"answer\s*:", re.IGNORECASE)
 # Dashes that people and models write for a minus, and marks that only quote.
 _TYPOGRAPHY = str.maketrans("‐‑‒–−﹣－‘’“”„«»‹›「」『』", f"-------''{' ' * 11}")
@@ -37,6 +39,8 @@ _NUMBER = {
     )
     for point, group in (".,", ",.")
 }
+_SPELLINGS = packaged(__package__, "units.yaml")
+_UNITS = {word: unit for unit, words in _SPELLINGS.items() for word in words.split()}
 # Brackets, quotes, signs of money, and letters that have no case.
 _PLAIN = frozenset(["Ps", "Pe", "Pi", "Pf", "Sc", "Lo"])
 _STOP_SIGNS = str.maketrans("", "", "\\.,;:?、。，；：？")
@@ -90,19 +94,19 @@ class Numeral(NamedTuple):
     Attributes:
         values: What it may be, the English reading first; empty if it cannot be read.
         beside: Signs and letters that touch it.
-        units: Its sign of money, and the word behind it, which may be a unit.
+        units: Its sign of money and the word behind it, as far as they are known units.
     """
 
     values: tuple[float, ...]
     beside: str
-    units: tuple[str, str] = ("", "")
+    units: frozenset[str] = frozenset()
 
 
 def last_number(text: str) -> Numeral | None:
     """The last number of the answer; None where it has none.
 
     >>> last_number("It is −1,250.5 m"), last_number("x = 0,5").values, last_number("3/4").values
-    (Numeral(values=(-1250.5,), beside='', units=('', 'm')), (0.5,), ())
+    (Numeral(values=(-1250.5,), beside='', units=frozenset({'m'})), (0.5,), ())
     """
     lines = [line for line in answer_part(text).splitlines() if any(map(str.isnumeric, line))]
     if not lines:
@@ -115,8 +119,9 @@ def last_number(text: str) -> Numeral | None:
         return Numeral((), "")
     before, numeral, after = chunks[place].partition(numerals[0])
     around = chunks[place - 1][-1:], before, after or chunks[place + 1]
-    money = "".join(sign for sign in "".join(around) if category(sign) == "Sc")
-    word = "".join(filter(str.isalpha, around[-1]))
+    marks = [sign for sign in "".join(around) if category(sign) == "Sc"]
+    marks.append(around[-1].strip("()[]{}.,;:?!、。，；：？！"))
+    units = frozenset(_UNITS[each] for each in marks if each in _UNITS)
     before, after = _meant(re.sub(r"^.*(?<![<>!~:=])=", "", before)), _meant(after)
     if before in ("-", "+"):
         before, numeral = "", before + numeral
@@ -125,7 +130,7 @@ def last_number(text: str) -> Numeral | None:
         for point, form in _NUMBER.items()
         if form.fullmatch(numeral)
     )
-    return Numeral(tuple(values), f"{before} {after}".strip(), (money, word))
+    return Numeral(tuple(values), f"{before} {after}".strip(), units)
 
 
 def _meant(signs: str) -> str:
@@ -138,7 +143,7 @@ def same_number(said: str, expected: str, tolerance: float = 1e-9) -> bool | Non
     """Whether the last numbers of two texts are equal.
 
     It is not known whether 5 is "5%" or "5k", nor whether 5 m is 5 km. A unit on one side alone
-    is left out.
+    is left out, and so is a word that is no known unit.
 
     Args:
         said: A text; without a number it is wrong.
@@ -150,8 +155,8 @@ def same_number(said: str, expected: str, tolerance: float = 1e-9) -> bool | Non
         return None
     if own is None:
         return False
-    differ = any(a and b and a != b for a, b in zip(own.units, right.units, strict=True))
-    if not own.values or own.beside != right.beside or differ:
+    is_same_unit = own.units <= right.units or right.units <= own.units
+    if not own.values or own.beside != right.beside or not is_same_unit:
         return None
     close = partial(math.isclose, rel_tol=tolerance, abs_tol=tolerance)
     first, *others = starmap(close, product(own.values, right.values))

@@ -179,7 +179,7 @@ def numeric(tolerance: float = 1e-9) -> Check:
     """The check that compares the last number of both texts.
 
     It has no opinion where the expected answer has no number, or one that cannot be read for
-    sure, such as 3/4, nor where both have units, or other words behind them, that differ.
+    sure, such as 3/4, nor where both have known units that differ.
 
     Args:
         tolerance: Largest difference, as a share of the larger number.
