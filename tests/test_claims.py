@@ -107,6 +107,7 @@ def test_as_many_claims_as_a_prompt_allows_may_not_be_all(count, notes):
     assert (verdict["label"], len(verdict["failures"])) == (1.0, notes)
     for failure in verdict["failures"]:
         assert (failure["reason"], failure["unit"]) == ("input_cut", "response")
+        assert failure["detail"] == "claims beyond the first 50, if any, were not checked"
 
 
 @for_each("step", ["list the claims", "check claims"])

@@ -110,6 +110,23 @@ def test_a_value_that_is_quoted_or_taken_back_is_asked_for_again(name, mark, val
     assert load_evaluator(name, llm=model).evaluate_strings(**KNOWN)[field] == value
 
 
+@for_each(
+    ("kind", "said", "value"),
+    [
+        ("criteria", "- clear: yes\n- concise: no\nN", "N"),
+        ("criteria", "It doesn't ramble\n\nY", "Y"),
+        ("qa", "It does not contradict the reference\nGRADE: CORRECT", "CORRECT"),
+        ("pairwise_string", "B does not answer it [[A]]", "A"),
+        ("pairwise_string", "Therefore, [[B]] is better.", "B"),
+        ("score_string", "I would not give it a [[9]]", None),
+        ("qa", "This is not\nCORRECT", None),
+    ],
+)
+def test_a_denial_is_of_the_value_and_not_of_the_text(kind, said, value):
+    found = langchain._read_last(kind, said)
+    assert [*(found or {"value": None}).values()][-1] == value
+
+
 @pytest.mark.figures
 @pytest.mark.skipif(not DATA.exists(), reason="needs the public sets in ../shared/data")
 def test_the_marks_of_real_judgments_are_read_as_their_authors_read_them():

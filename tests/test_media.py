@@ -240,10 +240,10 @@ def test_an_image_by_address_that_a_tool_returned_is_sent_whatever_describes_it(
     assert (sent["type"], sent["url"]) == ("image", AT["url"])
 
 
-WHOLE = b64encode(bytes(range(255))).decode()
+WHOLE = b64encode(bytes(range(255)) * 4).decode()
 
 
-@for_each("held", [f"data:image/png;base64,{WHOLE}", WHOLE, f"https://example.org/?key={WHOLE}"])
+@for_each("held", [f"data:image/png;base64,{WHOLE[:99]}", WHOLE])
 def test_data_beside_a_task_that_are_not_shown_are_noted_and_a_word_is_not(held):
     judge = create_rubric_judge(FakeChatModel(replies=answer), rubric="Is it good?")
     task, asked = {"question": "What is it?", "photo": held}, {"question": "What is it?"}
@@ -252,7 +252,7 @@ def test_data_beside_a_task_that_are_not_shown_are_noted_and_a_word_is_not(held)
         assert note["detail"].endswith("not shown: 'photo'")
     said = as_evaluator(judge)(inputs=task, outputs="A cat.")["comment"]
     assert said.endswith("Note: input is read from 'question'; not shown: 'photo'.")
-    row = {"input": {**asked, "photo": held[:99]}, "output": "A cat."}
+    row = {"input": {**asked, "photo": f"https://x.org/?key={WHOLE[:500]}"}, "output": "A cat."}
     assert judge.invoke(row)["verdict"]["failures"] == []
 
 

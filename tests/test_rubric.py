@@ -155,9 +155,9 @@ def test_criteria_are_given_in_many_forms(rubric, names):
 
 
 @for_each("labels", [(0, 0.5, 1), (0.0, 0.5, 1.0)])
-@for_each("form", [str, float, lambda label: f"{label:.2f}", lambda label: f" {label} "])
-def test_a_label_that_is_a_number_counts_in_any_form_of_it(labels, form):
-    for label in labels:
+@for_each("form", [str, float, round, lambda label: f" {label} "])
+def test_a_label_that_is_a_number_may_be_written_as_any_form_of_it(labels, form):
+    for label in labels[::2] if form is round else labels:
         reply = json.dumps({"explanation": "", "label": form(label)})
         model = FakeChatModel(replies=[reply])
         judge = create_rubric_judge(model, rubric="Is it polite?", labels=labels)
@@ -454,10 +454,11 @@ def test_a_text_of_an_option_that_says_nothing_is_refused(create, options):
         ("Score it (0-100).", "0-100"),
         *((each, each) for each in ("١ – ٥", "۱ – ۵", "१ – ५", "১ – ৫", "๑ – ๕", "１〜５", "𝟎-𝟏𝟎")),
         ("Score how kind it is out of 10.", "Score how kind it is out of 10"),
-        ("Rate it from one to five stars.", "from one to five"),
+        ("Rate it from one to five stars.", "Rate it from one to five"),
         ("5段階で評価してください。", "5段階"),
         ("1点：悪い\n2点：普通\n3点：良い", "1, 2, 3"),
         ("Does it name 3 out of 10 items, in one to five sentences?", ""),
+        ("It gives from one to five examples, and a rate of 3 out of 10.", ""),
         ("Is it under 100 words, in 2 or 3 sentences?", ""),
         ("Does it name version 1.5, and 1,000 words at 1:30?", ""),
         ("Was it made in 2024-2025, on 01-12, for 24/7?", ""),

@@ -85,7 +85,7 @@ class DRPESteps(pairs.PairSteps):
         kinds = {str((reply.data or {}).get("wanted", "")) for reply in replies.values()} - {""}
         if len(kinds) > 1:  # the words of a response fit both
             detail = f"the replies differ on what the text wants: {', '.join(sorted(kinds))}"
-            account.fail([reading.Problem("missing", detail).failure("roles", "wanted")])
+            account.fail([reading.Problem("one_of_several", detail).failure("roles", "wanted")])
         said = {"task_kind": kinds.pop()} if len(kinds) == 1 else {}
         name, task = tasks.choose_task(self.options.task, {**pair, **said})
         static = self.panel.static_roles(task)

@@ -110,7 +110,7 @@ class ClaimSteps(replies.RubricSteps):
             kept = replies.distinct_lines(data.get(names.field) or ())[:MOST_CLAIMS]
             claims += [Claim(claim=text, of=side, supported=None, reason="") for text in kept]
             if len(kept) == MOST_CLAIMS:  # of a longer text a model that obeys names no more
-                detail = f"claims beyond the first {MOST_CLAIMS} were not checked"
+                detail = f"claims beyond the first {MOST_CLAIMS}, if any, were not checked"
                 account.fail([Problem("input_cut", detail).failure("split", side)])
         return claims
 

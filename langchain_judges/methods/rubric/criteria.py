@@ -142,7 +142,7 @@ class Criterion(Options):
 
     name: Written
     description: Annotated[str, AfterValidator(str.strip)] = ""
-    weight: Annotated[float, Gt(0), Le(1000)] = 1
+    weight: Annotated[float, Gt(0), Le(1000)] = 1.0
     labels: Labels | None = None
     best: Label | None = None
     scale: Annotated[

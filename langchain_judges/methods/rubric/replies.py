@@ -84,7 +84,7 @@ class RubricSteps(ItemSteps):
 def label_shape(labels: Sequence[Label], explain: Explain) -> type[BaseModel]:
     """The shape of a reply: one of the labels as a text, and the reason.
 
-    A label that is itself a number may be written as one, in any form of it.
+    A label that is itself a number may be written as one: `1` and `1.0` are the same.
     """
     return _label_shape(tuple(map(str, labels)), not isinstance(labels[0], str), explain)
 
@@ -95,8 +95,8 @@ def _label_shape(names: tuple[str, ...], are_numbers: bool, explain: Explain) ->
     by_number = dict(zip(as_numbers(names), names, strict=True)) if are_numbers else {}
 
     def as_name(value: object) -> object:
-        if by_number and type(value) in {str, int, float}:
-            return by_number.get(as_numbers([value])[0], value)
+        if type(value) in {int, float}:
+            return by_number.get(value, value)
         if not isinstance(value, str) or value in names:
             return value
         fitting = [name for name in names if name.casefold() == value.strip().casefold()]
