@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import json
 import logging
 import re
@@ -205,6 +206,22 @@ def test_a_label_that_is_almost_a_number_stands_in_a_book_as_it_is(label, tmp_pa
     list(judge_many(judge, ROWS, out=out, progress=False))
     lines = book(out)["summary"]
     assert [line[1] for line in lines if line[2] == 3] == [label, "mean score"]
+
+
+@for_each("labels", [[0, 1], [1, 2, 3, 4, 5], [0.5, 1.5], ["no", "1"]])
+def test_a_label_stands_in_the_summary_of_a_book_as_in_its_rows(labels, tmp_path):
+    replies = itertools.cycle(json.dumps({"label": str(n), "explanation": "So."}) for n in labels)
+    model = FakeChatModel(replies=lambda _: next(replies))
+    judge = create_rubric_judge(model, rubric="Kind?", labels=labels, best=labels[-1])
+    out = tmp_path / f"{labels}.xlsx"
+    rows = [{"question": f"q{n}", "reply": f"a{n}"} for n in range(5)]
+    list(judge_many(judge, rows, out=out, progress=False, max_concurrency=1))
+    sheets = book(out)
+    given = {row[sheets["rows"][0].index("label")] for row in sheets["rows"][1:]}
+    assert given == {*labels}
+    lines = [line for line in sheets["summary"][1:] if line[0] == "label"]
+    assert {line[1] for line in lines} == given | {"mean score", "best label"}
+    assert [line[-1] for line in lines if line[1] == "best label"] == labels[-1:]
 
 
 @for_each("ending, number", [(".xlsx", 1234567890123456789), (".parquet", 2**64)])

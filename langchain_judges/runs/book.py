@@ -143,7 +143,7 @@ class XlsxFile(TableFile):
         self._book.add("rows", list(names.values()), rows, places)
         lines: list[Sequence[object]] = []
         for *cells, end in self._criteria.lines():
-            lines.append([*cells, *(["", "", end] if isinstance(end, str) else end)])
+            lines.append([*cells, *(end if isinstance(end, list) else ["", "", end])])
         lines += [(), *self._criteria.facts()]
         filled = [[*map(inert_cell, line), *[""] * (len(_SUMMED) - len(line))] for line in lines]
         self._book.add("summary", _SUMMED, lambda: filled)

@@ -15,7 +15,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from langchain_judges import escaping, metrics
 from langchain_judges.rows.checks import SIDES, kind_of_result, names_of_sides
 from langchain_judges.runs.run_row import RUN_ERRORS, AnyVerdict, ResultRow, judged_row, outcome_of
-from langchain_judges.verdict import decision, failures_in, is_abstention
+from langchain_judges.verdict import Label, decision, failures_in, is_abstention
 
 
 class Spelt(float):
@@ -41,7 +41,7 @@ class Dollars(Spelt):
 
 Cell = str | int | Spelt
 # Criterion, label (or mean, or not judged), rows, share or mean, its 95 % interval or why.
-CountLine = tuple[str, str, Cell, Cell, str | Sequence[Spelt]]
+CountLine = tuple[str, Label, Cell, Cell, Label | Sequence[Spelt]]
 # What the cells of a line are.
 HEAD = ("criterion", "label", "rows", "share or mean", "95 % interval, or why")
 # How many different causes are counted: every row may fail with a different message.
@@ -52,10 +52,11 @@ _MOST_CAUSES = 1000
 class _Counts:
     """The counts of a criterion."""
 
-    labels: Counter[str] = field(default_factory=Counter)
+    labels: Counter[Label] = field(default_factory=Counter)
     scores: array[float] = field(default_factory=lambda: array("d"))
     not_judged: Counter[str] = field(default_factory=Counter)
-    best: set[str] = field(default_factory=set)
+    # None stands in it too, of a part without one.
+    best: set[Any] = field(default_factory=set)
 
 
 class CriterionCounts:
@@ -98,19 +99,19 @@ class CriterionCounts:
             named = names_of_sides(result, systems)
             label = named.get(str(answer), answer) if own == "preference" else answer
             self._count(own, label, outcome.get("score"), outcome)
-            self._counts[own].best |= {str(part["best"]) for part in parts if "best" in part}
+            self._counts[own].best |= {part.get("best") for part in parts}
         else:
             for part in parts:
                 self._count(part["criterion"], part["label"], part.get("score"), outcome)
-                self._counts[part["criterion"]].best.add(str(part.get("best", "")))
+                self._counts[part["criterion"]].best.add(part.get("best"))
             self._count("total", None, outcome.get("score"), outcome)
 
-    def _count(self, name: str, label: object, score: object, outcome: Mapping[str, Any]) -> None:
+    def _count(self, name: str, label: Any, score: object, outcome: Mapping[str, Any]) -> None:
         counts = self._counts[name]
         if isinstance(score, int | float):
             counts.scores.append(float(score))
         if label is not None:
-            counts.labels[str(label)] += 1
+            counts.labels[label] += 1
         elif not isinstance(score, int | float):
             failures = outcome.get("failures") or []
             own = [each["reason"] for each in failures if name in str(each.get("unit"))]
@@ -121,13 +122,13 @@ class CriterionCounts:
     @property
     def best(self) -> set[str]:
         """The best label, where rows are judged by one criterion."""
-        return self._counts["label"].best if "label" in self._counts else set()
+        return {*map(str, self._counts.get("label", _Counts()).best - {None})}
 
     def lines(self) -> Iterator[CountLine]:
         """Yield what each criterion came to."""
         for name, counts in (self._counts or {"rows": _Counts()}).items():
             total = counts.labels.total()
-            for label, number in sorted(counts.labels.items()):
+            for label, number in sorted(counts.labels.items(), key=str):
                 share = metrics.rate([1] * number + [0] * (total - number))
                 yield name, label, number, Percent(share), [*map(Percent, share.interval or ())]
             if counts.scores:
@@ -137,15 +138,15 @@ class CriterionCounts:
                     reach = reach.within(0, 1)
                 limits = [*map(Spelt, reach)] if reach else found.no_interval or ""
                 yield name, "mean score", len(counts.scores), Spelt(found), limits
-            yield from ((name, "best label", "", "", best) for best in counts.best if best)
+            yield from ((name, "best label", "", "", best) for best in counts.best - {None})
             for reason, number in (counts.not_judged + self._lost).most_common():
                 yield name, "not judged", number, "", reason
 
     def written(self) -> Iterator[list[str]]:
         """Yield the cells of each line as texts."""
-        for *cells, end in self.lines():
-            ends = [end] if isinstance(end, str) else end
-            yield [*map(_written, cells), " to ".join(map(_written, ends))]
+        for name, label, *cells, end in self.lines():
+            ends = " to ".join(map(_written, end)) if isinstance(end, list) else str(end)
+            yield [name, str(label), *map(_written, cells), ends]
 
     def facts(self) -> Iterator[tuple[str, Cell]]:
         """Yield who judged, and what it took."""
