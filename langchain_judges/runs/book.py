@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -134,13 +134,10 @@ class XlsxFile(TableFile):
             self._failures.append((number, *map(inert_cell, (result.get("id"), *of))))
 
     def _finish(self, names: Mapping[str, str]) -> None:
-        def rows() -> Iterator[list[object]]:
-            return (self._cells(row, names) for row in self._rows())
-
         labels = criterion_columns(self._labels).values() or ("label", "preference")
         coloured = {f"judge.{name}" for name in labels}
         places = [place for place, key in enumerate(names) if key in coloured]
-        self._book.add("rows", list(names.values()), rows, places)
+        self._book.add("rows", list(names.values()), lambda: self._cells(names), places)
         lines: list[Sequence[object]] = []
         for *cells, end in self._criteria.lines():
             lines.append([*cells, *(end if isinstance(end, list) else ["", "", end])])

@@ -189,10 +189,11 @@ class TableFile:
         self._waiting.seek(0)
         return map(json.loads, self._waiting)
 
-    def _cells(self, row: Mapping[str, object], names: Iterable[str]) -> list[object]:
-        """The cells of a row for people: the judge's are rounded, and inert."""
-        cells = ((key.startswith(_OWN), _cell_text(row.get(key))) for key in names)
-        return [cell if is_own else inert_cell(rounded_cell(cell)) for is_own, cell in cells]
+    def _cells(self, names: Iterable[str]) -> Iterator[list[object]]:
+        """Yield the cells of each row for people: the judge's are rounded, and inert."""
+        for row in self._rows():
+            cells = ((key.startswith(_OWN), _cell_text(row.get(key))) for key in names)
+            yield [cell if is_own else inert_cell(rounded_cell(cell)) for is_own, cell in cells]
 
     def _finish(self, names: Mapping[str, str]) -> None:
         """Write the table, with the columns under these names."""
@@ -210,7 +211,7 @@ class TableFile:
             writer = csv.writer(file, delimiter="\t" if self._form == ".tsv" else ",")
             if names:
                 writer.writerow(names.values())
-            writer.writerows(self._cells(row, names) for row in self._rows())
+            writer.writerows(self._cells(names))
 
 
 class ParquetFile(TableFile):
