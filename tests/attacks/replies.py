@@ -244,7 +244,9 @@ def a_call_that_words_take_back(draw: Draw) -> Try:
     block = {"type": draw(st.sampled_from(["tool_use", "tool_call"])), **call}
     words = f"{draw(sentence)} {draw(st.sampled_from(said))}{draw(gap)}{draw(sentence)}"
     before = [{"type": "text", "text": draw(st.sampled_from([words, "Sure.", "I'll judge it."]))}]
-    after = [{"type": "text", "text": draw(sentence)}]
+    # Dots alone, behind an opening, take nothing back.
+    said_after = draw(sentence.filter(lambda said: said != "..."))
+    after = [{"type": "text", "text": said_after}]
     is_named = before[0]["text"] == words
     content: list[Any] = [*before, block, *([] if is_named and draw(st.booleans()) else after)]
     return Try(kind, AIMessage(content, tool_calls=[call]), is_free=True)
