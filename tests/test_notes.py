@@ -644,6 +644,24 @@ def test_an_interrupt_that_is_not_shown_is_noted(value):
     assert "'__interrupt__'" in row[NOTES][0]["detail"]
 
 
+# Texts in a list, and what stands between them where they are shown.
+PIECES: list[tuple[list[str], str]] = [
+    (["It", " is", " slo", "w.\n", "\n- So", "."], ""),
+    (["", "It ", "is ", "slow."], ""),
+    (["- one", "- two "], "\n"),
+    (["red", " blue", " green"], "\n"),
+    (["Paris ", "London"], "\n"),
+    (["Paris", "London ", "Rome", "Oslo"], "\n"),
+]
+
+
+@for_each(("parts", "joint"), PIECES)
+def test_texts_in_a_list_are_lines_unless_most_are_cut_at_a_space_and_some_in_a_word(parts, joint):
+    row = plain_row({"input": "q", "output": parts})
+    assert row["output"] == joint.join(parts)
+    assert row[NOTES][0]["detail"] == f"is a list of {len(parts)} texts, shown as one"
+
+
 ASKED = {"role": "user", "content": "Where?"}
 
 

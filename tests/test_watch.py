@@ -176,7 +176,7 @@ def test_the_pieces_of_a_traced_stream_are_judged_as_the_text_that_they_make(cli
     model = FakeChatModel(replies=answer)
     watch_project(client, of_method("rubric", model, rubric="Is it good?"), PROJECT)
     assert "\nIt is slow.\n\n- So.\n</response-" in model.prompts[0]
-    assert server.feedback[0]["comment"].count("Note") == 0
+    assert "a list of 6 texts, shown as one" in server.feedback[0]["comment"]
 
 
 def respond(state):

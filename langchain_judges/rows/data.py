@@ -225,13 +225,15 @@ def _is_said(block: object) -> bool:
     return is_medium or is_text(block)
 
 
-# The edge of a piece of a stream, which a line or a paragraph does not have.
-_CUT = re.compile(r"\A (?! )|\s\Z")
-
-
 def is_streamed(parts: Sequence[object]) -> bool:
-    """Whether parts are texts, and pieces of the one that a generator yielded."""
-    return all(isinstance(each, str) for each in parts) and any(map(_CUT.search, map(str, parts)))
+    """Whether texts are the pieces of one that a generator yielded.
+
+    Most are cut at the space between two words, and some elsewhere: a list that was split at
+    its commas has the space at each edge, one of lines with blanks behind them at few.
+    """
+    text = "\0".join(filter(None, map(str, parts)))
+    spaced = len(re.findall(r"(?<=\s)\0|\0(?=\s)", text))
+    return text.count("\0") < 2 * spaced < 2 * (len(parts) - 1)
 
 
 def is_nothing(value: object) -> bool:

@@ -232,7 +232,7 @@ def _unread(
             return f"is read from {lookup.keys_in(value)}"
         value = value[name]
     listed = value if isinstance(text, str) and isinstance(value, list) else []
-    is_one = len(listed) > 1 and text == "\n".join(map(str, listed))
+    is_one = len(listed) > 1 and text in [joint.join(map(str, listed)) for joint in ("\n", "")]
     return f"is a list of {len(listed):,} texts, shown as one" if is_one else ""
 
 
