@@ -1015,9 +1015,12 @@ def test_a_run_that_failed_without_an_output_is_refused_by_its_error(form, place
         ("Traceback (most recent call last):\n  File\nOSError: full", "OSError: full"),
         ("E()\n  + Exception Group Traceback (most recent call last):\n  | x", "E()"),
         ("503\nbusy " * 99, ("503\nbusy " * 99).strip()),
+        ("Too few:\n    at least 3, got 2", "Too few:\n    at least 3, got 2"),
+        ("no\n    at /app/a.js:10:12", "no"),
+        ("Busy: " + "x y " * 999, "Busy: " + "x y " * 247 + "x y …"),
     ],
 )
-def test_of_a_tool_that_failed_the_error_is_shown_without_its_stack(error, told):
+def test_of_a_tool_that_failed_the_error_is_shown_without_its_stack_to_a_limit(error, told):
     run = a_run({"answer": "I could not."})
     fetch = {"name": "fetch", "run_type": "tool", "inputs": {"url": "x"}, "error": error}
     run.child_runs = [a_run(None).model_copy(update=fetch)]

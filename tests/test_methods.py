@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from langchain.agents import create_agent
 from langgraph.graph import START, StateGraph
-from langgraph.pregel.remote import RemoteGraph
+from langgraph.pregel.remote import RemoteException, RemoteGraph
 from pydantic import BaseModel, ValidationError
 
 from langchain_judges import (
@@ -21,6 +21,7 @@ from langchain_judges import (
     create_rubric_judge,
     judge_many,
 )
+from langchain_judges.asking.failures import failure_of
 from langchain_judges.errors import OptionError
 from langchain_judges.integrations import judge_tool
 from langchain_judges.methods.bsm.options import BSM
@@ -59,13 +60,23 @@ def test_the_graph_of_a_server_says_what_is_lacking_and_is_a_judge_when_told():
     assert as_evaluator(told).reader.kind == "pair"
 
 
+# What a proxy or another server may say of an error.
+OTHER_FORMS = {
+    "no class": {"detail": "x"},
+    "no message": {"error": "InputError"},
+    "a list": {"error": ["InputError"]},
+    "nothing": {},
+    "a text": "boom",
+}
+
+
 class Graphs(Handler):
     """LangGraph's server, whose graphs fail with the class that the row names."""
 
     def do_POST(self):
         asked = json.loads(self.rfile.read(int(self.headers["content-length"])))["input"]
         told = {"error": asked["output"], "message": "An internal error occurred"}
-        event, data = ("error", told)
+        event, data = "error", OTHER_FORMS.get(asked["output"], told)
         if asked["output"] == "good":
             event, data = "values", {"verdict": {"label": 1}}
         self.send_response(200)
@@ -80,6 +91,8 @@ FAILURES_THERE = {
     "OverBudget": "over_budget",
     "ValueError": "provider_error",
     "OptionError": "provider_error",
+    **dict.fromkeys(OTHER_FORMS, "provider_error"),
+    "no message": "invalid_input",
 }
 
 
@@ -125,6 +138,7 @@ def test_an_error_on_a_server_costs_its_text_alone(caller):
     reasons = {text: each["failures"][0]["reason"] for text, each in told.items()}
     assert reasons == FAILURES_THERE
     assert {each["label"] for each in told.values()} == {None}
+    assert failure_of(RemoteException(), "run")["reason"] == "provider_error"
 
 
 def test_a_replaced_prompt_must_belong_to_a_step():

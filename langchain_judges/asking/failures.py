@@ -368,10 +368,6 @@ def ends_the_run(exc: Exception) -> bool:
     return is_of_judge or isinstance(exc, GraphBubbleUp)
 
 
-# Errors that a row or a budget is to blame for.
-_OF_ROWS = ("InputError", "LackingError", "OverBudget")
-
-
 def is_bug(exc: Exception) -> bool:
     """Whether an exception is a fault in code, which no service and no row is to blame for."""
     is_known = isinstance(exc, errors.JudgeError | GraphBubbleUp | OSError)
@@ -401,10 +397,10 @@ def failure_of(exc: Exception, step: str) -> Failure:
         step: Where it was asked: `run`, `ask`.
     """
     # LangGraph's for an error of a graph on a server, which tells no more than its class.
-    told = exc.args[0] if type(exc).__name__ == "RemoteException" else None
-    if isinstance(told, Mapping) and told["error"] in _OF_ROWS:
-        kind = getattr(errors, told["error"])
-        exc = kind(f"the server says {kind.__name__}: {told['message']}")
+    told: Any = exc.args[0] if type(exc).__name__ == "RemoteException" and exc.args else None
+    name = told.get("error") if isinstance(told, Mapping) else None
+    if name in ("InputError", "LackingError", "OverBudget"):
+        exc = getattr(errors, name)(f"the server says {name}: {told.get('message')}")
     if is_bug(exc):
         problem = _bug(exc)
     elif isinstance(exc, errors.InputError):

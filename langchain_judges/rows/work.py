@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from langchain_judges.errors import InputError
+from langchain_judges.escaping import shortened
 from langchain_judges.rows import checks, data, documents, lookup, media, messages, tool_calls
 from langchain_judges.rows import record as records
 from langchain_judges.rows.data import as_json, holds_nothing, is_nothing, plain_data, spelt
@@ -170,7 +171,7 @@ def steps_within(run: Any) -> list[Message]:
 
 
 # How a stack of Python begins, and its lines in JavaScript.
-_STACK = re.compile(r"[ +]*(?:Exception Group )?Traceback \(most recent|\n    at ")
+_STACK = re.compile(r"[ +]*(?:Exception Group )?Traceback \(most recent|\n    at .*:\d+\)?(\n|$)")
 
 
 # What a graph was interrupted for, in the error of the runs that this ended.
@@ -190,7 +191,8 @@ def _failure(run: Any) -> list[Message]:
 def why_failed(run: Any) -> str:
     """The error of a run, without the lines of code that it came through."""
     error = str(run.error).strip()
-    return _STACK.split(error)[0].strip() or error.rpartition("\n")[2]
+    told = _STACK.split(error)[0].strip() or error.rpartition("\n")[2]
+    return shortened(told, 1000)  # one may repeat the whole request
 
 
 def record_of_run(run: Any, source: TextSource = None) -> list[Message]:
