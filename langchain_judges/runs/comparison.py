@@ -30,8 +30,9 @@ if TYPE_CHECKING:
     from langchain_judges.metrics.tournament import Tournament
 
 
-# Fields of the row of one system that are none of a pair's.
-_OF_ONE = {"output", NOTES, *checks.ANNOTATIONS} - {"group", "category"}
+# Fields of the row of one system that are none of a pair's: what people say of its text, and who
+# wrote it.
+_OF_ONE = {"output", NOTES, "system", *checks.ANNOTATIONS} - {"group", "category"}
 # Rounds in which each system meets neighbours, before pairs are chosen by uncertainty.
 FIRST_ROUNDS = 2
 
@@ -48,10 +49,10 @@ def joined(
         columns: Field → column, where names are unusual.
 
     Returns:
-        A row for each input of several systems, with the fields that the first system with it
-        has, as a pair names them, and the output of each system under its name, or None. By
-        system the number of rows without a partner. And by field that several systems have the
-        number of rows in which that of another system is a different one.
+        A row for each input of several systems, with their fields that are a pair's, each of the
+        first system that has it and as a pair names it, and the output of each system under its
+        name, or None. By system the number of rows without a partner. And by field that several
+        systems have the number of rows in which that of another system is a different one.
 
     Raises:
         InputError: A row occurs twice, or no row has a partner.
@@ -63,21 +64,18 @@ def joined(
         raise InputError(f"no row of {' and '.join(rows)} has the same `input` and `id`")
     table, differ = list[dict[str, Any]](), Counter[str]()
     for key in shared:
-        first, *others = (own[key] for own in rows.values() if key in own)
+        found = [own[key] for own in rows.values() if key in own]
         # A judge of pairs is shown no source.
-        notes = Notes(e for e in Notes.of(first) if e["unit"] not in ("output", "source"))
+        notes = Notes(e for e in Notes.of(found[0]) if e["unit"] not in ("output", "source"))
         for name, own in rows.items():
             read = Notes.of(own.get(key, {}))
             notes += [{**each, "unit": name} for each in read if each["unit"] == "output"]
-        kept = {f: own for f, own in first.items() if f not in ("output", NOTES)}
-        # What people say of one text is said of no pair.
-        rest = (pair for own in others[::-1] for pair in own.items() if pair[0] not in _OF_ONE)
-        kept |= {f: own for f, own in rest if f not in first}
+        kept = {f: v for own in found[::-1] for f, v in own.items() if f not in _OF_ONE}
         fields = {"reference" if f == "expected" else f: own for f, own in kept.items()}
         fields |= {n: own.get(key, {}).get("output") for n, own in rows.items()}
         table.append(fields | ({NOTES: notes} if notes else {}))
         for name in [name for name in kept if name not in ("id", "input")]:
-            cells = [checks.number_in(each[name]) for each in (first, *others) if name in each]
+            cells = [checks.number_in(each[name]) for each in found if name in each]
             differ[name] += any(cell != cells[0] for cell in cells)
     alone = {n: sum(number[key] == 1 for key in own) for n, own in rows.items()}
     return table, alone, +differ
