@@ -1,5 +1,6 @@
 """The table on the page about agents, line by line: what is sent, and what lacks."""
 
+from collections import namedtuple
 from io import BytesIO
 from typing import Any
 
@@ -7,8 +8,9 @@ from langchain.agents import create_agent
 from langchain_core.documents import Document
 from langchain_core.messages import HumanMessage
 from langgraph.types import GraphOutput, Interrupt
+from pydantic import create_model
 
-from langchain_judges import JudgeMiddleware, as_evaluator, create_rubric_judge
+from langchain_judges import JudgeMiddleware, as_evaluator, create_rubric_judge, judge_many
 from langchain_judges.testing import FakeChatModel
 from langchain_judges.testing.schema_replies import fitting_reply
 from tests.cases import for_each
@@ -133,8 +135,7 @@ PERSONA = "Be a pirate."
 IN_CHAT = [{"role": "user", "content": TASK}]
 # Requests as clients of providers send them, and as their runs are traced.
 REQUESTS = {
-    "Responses": {"model": "m", "input": TASK, "instructions": PERSONA},
-    "Responses, items": {
+    "Responses": {
         "model": "m",
         "input": [{"type": "message", "role": "user", "content": TASK}],
         "instructions": PERSONA,
@@ -177,14 +178,50 @@ def test_what_a_model_is_told_beside_the_messages_of_a_request_is_shown_first(cl
     assert (prompt.count(PERSONA), prompt.count(TASK)) == (1, 1)
 
 
-@for_each(
-    "inputs",
-    [{"question": TASK, "system": PERSONA}, {"messages": IN_CHAT, "instructions": PERSONA}],
-)
-def test_what_no_model_is_asked_with_is_no_system_message(inputs):
+NOTED = {"model": "m", "instructions": PERSONA}  # as a data set's columns are named too
+NO_REQUESTS: dict[str, dict[str, Any]] = {
+    "no model": {"messages": IN_CHAT, "system": PERSONA},
+    "a question": {"question": TASK, **NOTED},
+    "a text": {"input": TASK, **NOTED},
+    "data": {"input": {"question": TASK, "k": 3}, **NOTED},
+    "an answer": {"messages": IN_CHAT, "system": PERSONA, "model": "m", "response": "Arr."},
+}
+
+
+@for_each("inputs", NO_REQUESTS)
+@for_each("path", ["row", "evaluator"])
+def test_what_is_not_plainly_a_request_to_a_model_has_no_system_message(inputs, path):
     judge, model = judge_and_model("Good?")
-    judge.invoke({"input": inputs, "output": "Arr."})
+    if path == "row":
+        judge.invoke({"input": NO_REQUESTS[inputs], "output": "Arr."})
+    else:
+        as_evaluator(judge)(inputs=NO_REQUESTS[inputs], outputs="Arr.")
     assert "[system]" not in unfenced(model.prompts[0])
+    assert f"\n{TASK}\n" in unfenced(model.prompts[0])
+
+
+LABELLED: list[dict[str, Any]] = [
+    {"input": TASK, "output": "Arr.", **NOTED},
+    {"input": TASK, "response": "Arr.", **NOTED},
+    {"messages": IN_CHAT, "response": "Arr.", "system": "bot1", "model": "m"},
+    {"messages": [*IN_CHAT, {"role": "assistant", "content": "Arr."}], "system": "b", "model": "m"},
+]
+
+
+@for_each("row", [0, 1, 2, 3])
+def test_a_row_of_a_table_is_no_request_to_a_model_in_any_form(row):
+    fields = LABELLED[row]
+    make: Any = namedtuple
+    types: Any = dict.fromkeys(fields, (Any, ...))
+    whole: Any = create_model("Row", **types)
+    prompts = []
+    for each in (fields, make("Row", fields)(**fields), whole(**fields)):
+        judge, model = judge_and_model("Good?")
+        [judged] = judge_many(judge, [each])
+        assert judged["judged"]
+        prompts += model.prompts
+    assert [prompts[0]] * 3 == prompts
+    assert "[system]" not in unfenced(prompts[0])
 
 
 def test_data_and_assertions_of_an_example_are_said_and_have_feedback_of_their_own():

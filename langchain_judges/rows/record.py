@@ -116,13 +116,13 @@ def record_row(value: Any) -> object:
         return {"id": str(value.id), "output": value}
     if getattr(value, "ndim", 1) > 1:
         return value  # a table is no row
-    return opened(data.plain_data(dict(value) if hasattr(value, "keys") else value))
+    return opened(data.plain_data(dict(value) if hasattr(value, "keys") else value), is_row=True)
 
 
 COMMAND = {"graph", "update", "resume", "goto"}  # of LangGraph
 
 
-def opened(value: object) -> object:
+def opened(value: object, *, is_row: bool = False) -> object:
     """A model of the user's as its dump, a run that is JSON as a run, a result as its state.
 
     With `version="v2"` the result of LangGraph's `invoke` is `{"value", "interrupts"}`, each
@@ -130,7 +130,7 @@ def opened(value: object) -> object:
     """
     if isinstance(value, BaseModel) and not (isinstance(value, Serializable) or is_run(value)):
         value = data.dump_of(value)
-    value = _with_instructions(value) if isinstance(value, Mapping) else value
+    value = _with_instructions(value) if isinstance(value, Mapping) and not is_row else value
     fields = value if isinstance(value, Mapping) else {}
     if {"run_type", "inputs", "outputs"} <= fields.keys():
         return as_object(value)
@@ -160,14 +160,14 @@ def _with_instructions(value: Mapping[str, Any]) -> Mapping[str, Any]:
     config = value.get("config")
     known = {**(config if isinstance(config, Mapping) else {}), **value}
     told = data.first_value(known, *_REQUESTS.get(place, ()))
-    is_row = not {"output", "outputs"}.isdisjoint(value)
-    if is_row or not told or {"model", "modelId", "contents"}.isdisjoint(value):
-        return value
-    content = told.get("parts", told) if isinstance(told, Mapping) else told
-    said = value[place] if isinstance(value[place], list) else [("user", value[place])]
-    read = {place, "config", *_REQUESTS[place]}
+    # Rows of data sets have a `model` and `instructions` too.
+    is_sent = {*value} & {"model", "modelId", "contents"} and not {*value} & {*_BESIDE, "output_a"}
+    is_list = place == "contents" or isinstance(value.get(place), list)
+    said = as_messages(value[place]) if told and is_sent and is_list else []
+    read = {place, "config", *_REQUESTS.get(place, ())}
     rest = {name: own for name, own in value.items() if name not in read}
-    return {**rest, "messages": [{"role": "system", "content": content}, *said]}
+    system = told if isinstance(told, Mapping) else {"content": told}
+    return {**rest, "messages": [{**system, "role": "system"}, *said]} if said else value
 
 
 def trajectory_of(value: Mapping[str, Any]) -> Mapping[str, Any] | None:
