@@ -182,7 +182,13 @@ WORK: dict[str, tuple[Any, list[str]]] = {
         {"messages": [ASKED, *looked()], "__interrupt__": [{"value": "SEEN?", "id": "1"}]},
         ["There is no reply"],
     ),
-    "what a tool answers": ([ASKED, *looked()[:1], ANSWERED], ["In Kyiv.", NO_ANSWER]),
+    "what a tool answers": ([ASKED, *looked(said="")[:1], ANSWERED], ["In Kyiv.", NO_ANSWER]),
+    "before the last call": ([ASKED, *looked(), ANSWER, *looked("2", "")], ["So."]),
+    "beside the last call": ([ASKED, *looked(), *looked("2", "So.")], ["So."]),
+    "beside it, and files": (
+        {"messages": [ASKED, *looked(), *looked("2", "So.")], **REPORT},
+        ["So.", "REPORT"],
+    ),
 }
 
 

@@ -498,16 +498,19 @@ _ASIDE = ("system", "summary", "tools available")
 
 
 def answers_in(record: Sequence[Message]) -> list[Message]:
-    """The answers in a record: of each turn what follows the last call, or that one's result.
+    """The answers in a record: of each turn what follows the last call.
 
-    The user's messages stay, which answers refer to.
+    Where nothing does, that is what the assistant said last, or else the last result. The user's
+    messages stay, which answers refer to.
     """
-    said, start = list[Message](), 0
-    for message in (each for each in record if each["role"] not in _ASIDE):
-        role, calls = message["role"], message.get("tool_calls")
-        if role == "user":
-            start = len(said) + 1
-        elif calls or "tool" in (role, *(each["role"] for each in said[start:])):
-            del said[start:]
-        said += [] if calls or role == "how it ended" else [message]
+    said = list[Message]()
+    shown = (each for each in record if each["role"] not in _ASIDE)
+    for turn in ([*part] for _, part in groupby(shown, lambda each: each["role"] == "user")):
+        steps = (n for n, m in enumerate(turn, 1) if m["role"] == "tool" or m.get("tool_calls"))
+        at = max(steps, default=0)
+        if all(each["role"] == "file" for each in turn[at:]):
+            heard = [m for m in turn[:at] if plain(m["content"]).strip()]
+            heard = [m for m in heard if m["role"] != "tool"] or heard
+            said += [{**m, "tool_calls": []} for m in heard[-1:]]
+        said += [each for each in turn[at:] if each["role"] != "how it ended"]
     return said if any(each["role"] != "user" for each in said) else [_NO_REPLY]
