@@ -174,8 +174,7 @@ class RowReader:
         self._given, self._keyed = seen_fields(judge)
         self._rubric = option_of(judge, "own_rubric")
         self._task = option_of(judge, "task")
-        of_each = option_of(judge, "parts") or {}
-        by_name = {name: [*own] for name, own in of_each.items()}
+        by_name = {name: [*own] for name, own in (option_of(judge, "parts") or {}).items()}
         self._labels: checks.OwnLabels = by_name or [*(option_of(judge, "human_labels") or ())]
         # Without a rubric of the judge's own a row may bring other labels.
         self.labels = self._labels if self._rubric or by_name else []
