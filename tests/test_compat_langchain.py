@@ -105,9 +105,10 @@ def test_a_value_that_is_quoted_or_taken_back_is_asked_for_again(name, mark, val
     model = FakeChatModel(replies=[said.replace("{}", mark), again])
     assert load_evaluator(name, llm=model).evaluate_strings(**KNOWN)[field] == again[field]
     assert len(model.prompts) == 2
-    ends = said.replace("{}", mark) + f".\nFinal answer: {mark}"
-    model = FakeChatModel(replies=[ends])
-    assert load_evaluator(name, llm=model).evaluate_strings(**KNOWN)[field] == value
+    if field == "value":  # a line decides; of two marks none does
+        ends = said.replace("{}", mark) + f".\nFinal answer: {mark}"
+        model = FakeChatModel(replies=[ends])
+        assert load_evaluator(name, llm=model).evaluate_strings(**KNOWN)[field] == value
 
 
 @for_each(
@@ -118,7 +119,10 @@ def test_a_value_that_is_quoted_or_taken_back_is_asked_for_again(name, mark, val
         ("qa", "It does not contradict the reference\nGRADE: CORRECT", "CORRECT"),
         ("pairwise_string", "B does not answer it [[A]]", "A"),
         ("pairwise_string", "Therefore, [[B]] is better.", "B"),
+        ("pairwise_string", 'The verdict is "[[B]]".', "B"),
+        *(("score_string", f"Rating: [[7]]{of}", 7) for of in ("/10", " out of 10.", "**")),
         ("score_string", "I would not give it a [[9]]", None),
+        ("score_string", "First: [[3]]\n\nSecond: [[9]]", None),
         ("qa", "This is not\nCORRECT", None),
     ],
 )
@@ -137,9 +141,8 @@ def test_the_marks_of_real_judgments_are_read_as_their_authors_read_them():
         for side, said in marks.items():
             found = langchain._read_last("pairwise_string", row[f"raw_{side}"])
             is_same = found is not None and found["value"] == said.get(row[f"verdict_{side}"])
-            # Of two the authors count a tie where the text itself has more marks.
             read, lost = read + is_same, lost + (found is None)
-    assert (read + lost >= 14_398, lost < 200, read + lost <= 14_400) == (True, True, True)
+    assert (read + lost, lost < 200) == (14_400, True)
 
 
 async def test_pairs_are_asked_in_both_orders_by_the_criteria():

@@ -88,7 +88,7 @@ def annotated(form: Any, label: str, *, given: bool) -> tuple[str, dict[str, Any
         marks = ["submitted" if given else "discarded"]
         return "said.responses", {"said.responses": [label], "said.responses.status": marks}
     if form == "Prodigy's answers":
-        return "answer", {"answer": label if given else "ignore"}
+        return "answer", {"answer": label if given else "ignore", "_task_hash": 5}
     if form == "Prodigy's choices":
         own = {"accept": [label], "answer": "accept" if given else "ignore"}
         return "accept.0", {**own, "_task_hash": 5}
@@ -124,13 +124,16 @@ def test_a_column_beside_a_label_may_be_of_the_text_that_is_judged(beside):
     assert (report["agreement.label.wrong"].n, "draft" in report.left_out) == (30, False)
 
 
-@for_each("column", ["status", "labels.polite", "labels.skipped", "cancelled"])
+@for_each(
+    "column", ["status", "labels.polite", "labels.skipped", "human.polite", "cancelled", "answer"]
+)
 def test_a_label_that_is_called_as_a_mark_is_a_label(column):
     states = ["pending", "shipped", "cancelled"]
     rows: list[Any] = [
         {
             **{"gpt": states[n % 3], "status": states[n % 3], "cancelled": n % 2 == 0},
-            "labels": {"polite": n % 2, "skipped": n % 2 == 0},
+            **{key: {"polite": n % 2, "skipped": n % 2 == 0} for key in ("labels", "human")},
+            "answer": "ignore",
             "input": f"q{n}",
         }
         for n in range(30)

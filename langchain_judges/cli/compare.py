@@ -131,8 +131,7 @@ def compare(
         judge_flags.tell_plan(plan, pairs, size, run, spec, pair)
         messages.tell_kept(*output.places)
         if not run.dry_run:
-            answer = _order if names[2:] else _duel
-            answer(load_judge(spec), good, names, run, output)
+            (_order if names[2:] else _duel)(load_judge(spec), good, names, run, output)
 
 
 def _table_of_systems(

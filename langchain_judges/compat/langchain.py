@@ -122,7 +122,7 @@ def _read_last(kind: str, text: str) -> dict[str, Any] | None:
     found = (_MARK if kind.endswith("string") else _LINE).fullmatch(text.strip())
     reasoning = (found[1] or "").strip() if found else ""
     said = [value for value in values if found and str(value) == found[2].upper()]
-    if not said or "[[" in reasoning.rpartition("\n")[2] or _DENIED.search(reasoning):
+    if not said or "[[" in reasoning or _DENIED.search(reasoning):
         return None
     return {"reasoning": reasoning if kind == "criteria" else text, field: said[0]}
 

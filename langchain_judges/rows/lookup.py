@@ -195,8 +195,7 @@ def follow(value: object, field: str, path: str) -> object:
         keys = (".".join(steps[:n]) for n in range(len(steps), 0, -1))
         key = next((k for k in keys if isinstance(at, Mapping) and k in at), None)
         if key is not None:
-            may_lack = field == "label" and path.partition(".")[0] != "labels"  # by criterion
-            held = _given_in(at, key, is_row=at is value) if may_lack else at[key]
+            held = _given_in(at, key, is_row=at is value) if field == "label" else at[key]
             at, steps = held, steps[key.count(".") + 1 :]
         elif isinstance(at, Sequence) and not isinstance(at, str) and _place(steps[0], len(at)):
             at, steps = at[int(steps[0])], steps[1:]
@@ -227,9 +226,12 @@ def _given_in(holder: Mapping[str, Any], key: str, *, is_row: bool) -> object:
     if isinstance(held, list) and isinstance(marks, list) and len(held) == len(marks):
         both = zip(held, marks, strict=True)
         return [None if _NOT_GIVEN(f"status {mark}".lower()) else own for own, mark in both]
-    beside = {key: held} if is_row and "_task_hash" not in holder else holder
-    # A label that is called as a mark is a label, but for Prodigy's `answer`.
-    marks = {f"{n} {own}".lower() for n, own in beside.items() if n != key or key == "answer"}
+    if is_row and "_task_hash" not in holder:
+        return held
+    # A flag beside a criterion is one more; beside what annotations call a label it is a mark.
+    is_label = key in checks.KNOWN_NAMES["label_keys"]
+    own = {n: each for n, each in holder.items() if n != key or key == "answer"}
+    marks = (f"{n} {each}".lower() for n, each in own.items() if is_label or isinstance(each, str))
     return None if any(map(_NOT_GIVEN, marks)) else held
 
 

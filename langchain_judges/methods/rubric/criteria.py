@@ -230,8 +230,7 @@ class Criterion(Options):
 
     def holds(self, label: Label) -> bool:
         """Whether a text with this label meets the criterion."""
-        least = 0.5 if self.least is None else self.position(self.least)
-        return self.position(label) >= least
+        return self.position(label) >= (0.5 if self.least is None else self.position(self.least))
 
     def with_labels(self, labels: LabelsLike | None, best: Label | None) -> Criterion:
         """The criterion with these labels, unless it has its own or there are none.
