@@ -118,7 +118,7 @@ def notes_on(read: Mapping[str, tuple[object, object]], shown: Mapping[str, obje
         field = cast("Any", _ALIKE.get(unit, unit.partition("_")[0]))
         value = value.outputs if records.is_run(value := records.opened(value)) else value
         told = spelt(text) if isinstance(text, str) and _SPELT.match(text) else None
-        if isinstance(told, str) or records.record_in(told):
+        if isinstance(told, str) or (told and records.record_in(told)):
             notes.add(unit, "is the text of messages and shown as it stands; pass them as data")
         elif type(text) is str and not isinstance(value, str) and text[:2] in ("[{", "[["):
             notes.add(unit, "is a list of no known messages, shown as JSON", "read_as_json")
