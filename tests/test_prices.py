@@ -292,6 +292,10 @@ def test_a_summary_names_the_models_that_answered_where_others_were_asked(capsys
         ("llama3.1", "llama3.1:latest", False),
         ("llama3.1:latest", "llama3.1", False),
         ("deepseek/deepseek-r1:free", "deepseek/deepseek-r1", False),
+        ("qwen3", "qwen3:thinking", True),
+        ("gemma-2", "gemma-2-27", True),
+        ("claude-3-5-sonnet@20240620", "claude-3-5-sonnet-20240620", False),
+        ("gpt-4", "gpt-4-1106-preview", False),
         ("llama3.1:8b", "llama3.1:70b", True),
         ("llama3.1", "llama3.1:70b", True),
         # Versions and dates, as providers write them.

@@ -31,8 +31,8 @@ from langchain_judges.errors import ModelSetupError, OptionError
 
 _PASSWORD = re.compile(r"//[^/@\s]*:[^/@\s]*@")
 # Before a model's name whose it is; behind it a tag of a word, and a version or date.
-_AROUND = re.compile(r"^(.*/)?([a-z]+\.)*|(:[a-z]+|-latest)$")
-_VERSION = re.compile(r"(-preview)?([-@](\d\d+|v\d[\d.:]*))*")
+_AROUND = re.compile(r"^(.*/)?([a-z]+\.)*|(:(beta|free|latest)|-latest)$")
+_VERSION = re.compile(r"(-preview|-(\d{3,}|\d\d-\d\d+)(-\d\d)*|-v\d[\d.:]*)*")
 _SERVERS = ("openai_api_base", "anthropic_api_url", "azure_endpoint", "base_url")
 _NO_IDENTITY = re.compile("|".join(REPLY_NAMES["no_identity"]))
 # Settings that decide what a model replies, as providers call them: shown as they are.
@@ -272,7 +272,7 @@ def model_name(model: BaseChatModel) -> str:
 
 def is_same_model(asked: str, answered: str) -> bool:
     """Whether two names are equal but for whose the model is, a tag, and one's version."""
-    names = (_AROUND.sub("", name.casefold()) for name in (asked, answered))
+    names = (_AROUND.sub("", each.casefold()).replace("@", "-") for each in (asked, answered))
     short, long = sorted(names, key=len)
     return long.startswith(short) and bool(_VERSION.fullmatch(long, len(short)))
 
