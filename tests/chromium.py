@@ -153,7 +153,7 @@ class Chromium:
     def wait_for(self, expression: str) -> object:
         """Wait until an expression on the page is true, and return its value."""
         check = f"""new Promise(done => {{ const look = () => {{ const v = ({expression});
-            v ? done(v) : requestAnimationFrame(look); }}; look(); }})"""
+            v ? done(v) : setTimeout(look, 10); }}; look(); }})"""
         return self.ask(check)
 
     def picture(self, path: Path) -> None:
